@@ -1,0 +1,1 @@
+"""The library: imports go down only (spec, families, contrast, space)."""
