@@ -1,0 +1,56 @@
+"""The factors of an image that an invariance can remove: words shared with ``preserves`` and label columns."""
+
+from __future__ import annotations
+
+MEANINGS: dict[str, str] = {
+    "position": "where in the picture a thing is",
+    "scale": "how large a thing is in the picture",
+    "aspect": "how wide a thing is for its height",
+    "orientation": "how a thing is turned in the picture plane",
+    "chirality": "which of two mirror images a thing is",
+    "brightness": "how light the picture is as a whole",
+    "contrast": "how far light and dark lie apart",
+    "saturation": "how strong the colours are",
+    "hue": "which colour a thing has",
+    "texture": "fine, repeated surface detail",
+    "sharpness": "how well the picture is in focus",
+    "noise": "random variation of the single pixels",
+}
+"""Every factor, with its meaning."""
+
+FACTORS: frozenset[str] = frozenset(MEANINGS)
+"""The names of all factors that invariances remove."""
+
+SYNONYMS: dict[str, str] = {
+    "angle": "orientation",
+    "rotation": "orientation",
+    "size": "scale",
+    "zoom": "scale",
+    "x": "position",
+    "y": "position",
+    "location": "position",
+    "aspect_ratio": "aspect",
+    "color": "hue",
+    "colour": "hue",
+    "handedness": "chirality",
+    "mirror": "chirality",
+    "luminance": "brightness",
+    "focus": "sharpness",
+    "blur": "sharpness",
+}
+"""Other names that label columns of these factors commonly have."""
+
+
+def factor(name: str) -> str | None:
+    """The factor that a name in ``preserves`` or a label column stands for, or None: "rotation" is "orientation".
+
+    The last word counts too, so that "background_texture" is "texture" and "position_x" is "position".
+    """
+    word = name.lower().replace("-", "_").replace(" ", "_")
+    for candidate in (word, *reversed(word.split("_"))):
+        if candidate in FACTORS:
+            return candidate
+    for candidate in (word, *reversed(word.split("_"))):
+        if candidate in SYNONYMS:
+            return SYNONYMS[candidate]
+    return None

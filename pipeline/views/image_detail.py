@@ -1,0 +1,120 @@
+"""Invariances to fine detail: Gaussian blur and noise.
+
+N images (N,C,H,W) with values in [0, 1].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from pipeline.keys import Keys, normal_field
+from pipeline.spec import Rule, Spec
+from pipeline.views.image_geometry import Parameters, applied
+
+
+class Blur(Spec):
+    """Gaussian blur of a uniform width; the picture is continued by reflection."""
+
+    kind: Literal["blur"] = "blur"
+    sigma: tuple[float, float] = (0.1, 2.0)
+    """smallest and largest standard deviation, in pixels"""
+    probability: float = Field(default=0.5, ge=0, le=1)
+    """of being blurred"""
+
+    removes: ClassVar[frozenset[str]] = frozenset({"texture", "sharpness"})
+    invertible: ClassVar[bool] = False
+    group: ClassVar[bool] = False
+
+    def rules(self) -> Iterator[Rule]:
+        if not 0 <= self.sigma[0] <= self.sigma[1]:
+            yield "sigma", "must be two widths in pixels in rising order, 0 or more"
+
+    def draw(self, keys: Keys) -> Parameters:
+        """``sigma`` (N,): pixels, 0 for no blur."""
+        return {"sigma": keys.uniform("sigma", *self.sigma) * applied(keys, self.probability)}
+
+    def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
+        return blur(images, parameters["sigma"], radius=math.ceil(4 * self.sigma[1]))
+
+    def at(self, strength: float) -> Blur:
+        """The same with its range scaled by ``strength`` in [0, 1]; 0 is the identity."""
+        return self.model_copy(update={"sigma": tuple(width * strength for width in self.sigma)})
+
+    def channels_fault(self, channels: int) -> str | None:
+        return None
+
+
+class Noise(Spec):
+    """Independent Gaussian noise on every pixel and channel, cut to [0, 1]."""
+
+    kind: Literal["noise"] = "noise"
+    std: tuple[float, float] = (0.0, 0.1)
+    """smallest and largest standard deviation, where the picture's values span [0, 1]"""
+    probability: float = Field(default=1.0, ge=0, le=1)
+    """of noise being added"""
+
+    removes: ClassVar[frozenset[str]] = frozenset({"noise"})
+    invertible: ClassVar[bool] = False
+    group: ClassVar[bool] = False
+
+    def rules(self) -> Iterator[Rule]:
+        if not 0 <= self.std[0] <= self.std[1]:
+            yield "std", "must be two standard deviations in rising order, 0 or more"
+
+    def draw(self, keys: Keys) -> Parameters:
+        """``std`` (N,), 0 for no noise; ``word`` (N,) int64: the key of the pixels' noise."""
+        word = torch.from_numpy(keys.bits("word").view(np.int64))
+        return {"std": keys.uniform("std", *self.std) * applied(keys, self.probability), "word": word}
+
+    def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
+        return noise(images, parameters["std"], parameters["word"])
+
+    def at(self, strength: float) -> Noise:
+        """The same with its range scaled by ``strength`` in [0, 1]; 0 is the identity."""
+        return self.model_copy(update={"std": tuple(std * strength for std in self.std)})
+
+    def channels_fault(self, channels: int) -> str | None:
+        return None
+
+
+def blur(images: Tensor, sigma: Tensor, radius: int) -> Tensor:
+    """Gaussian blur of ``images`` (N,C,H,W) by ``sigma`` (N,) pixels, the kernel cut at ``radius`` pixels.
+
+    Equal to torchvision's ``gaussian_blur`` with kernel size 2 * radius + 1 (at most 2 * min(H, W) - 1, as far as
+    reflection goes). Blurring is linear and separable: two matrices a sample, two batched products.
+    """
+    height, width = images.shape[-2:]
+    radius = min(radius, height - 1, width - 1)
+    rows = (sigma > 0).nonzero().flatten()
+    if radius < 1 or not len(rows):
+        return images
+    down = _kernels(sigma[rows], radius, height).to(images)  # (n,H,H)
+    across = down if height == width else _kernels(sigma[rows], radius, width).to(images)  # (n,W,W)
+    rows = rows.to(images.device)
+    blurred = down[:, None] @ images[rows] @ across[:, None].transpose(-1, -2)
+    return images.index_copy(0, rows, blurred)
+
+
+def _kernels(sigma: Tensor, radius: int, count: int) -> Tensor:
+    """Matrices (n,count,count) that blur an axis of ``count`` pixels, reflected at its ends (edge not repeated)."""
+    offsets = torch.arange(-radius, radius + 1)
+    weights = torch.softmax(-0.5 * (offsets / sigma[:, None]) ** 2, dim=1)  # (n,2*radius+1)
+    source = (torch.arange(count)[:, None] + offsets).abs()
+    source = torch.where(source >= count, 2 * (count - 1) - source, source)  # (count,2*radius+1)
+    matrices = torch.zeros(len(sigma), count, count)
+    index = source.expand(len(sigma), -1, -1)
+    return matrices.scatter_add_(2, index, weights[:, None, :].expand_as(index))
+
+
+def noise(images: Tensor, std: Tensor, word: Tensor) -> Tensor:
+    """Add noise of ``std`` (N,), keyed by ``word`` (N,) int64, to ``images`` (N,C,H,W) and cut to [0, 1]."""
+    field = normal_field(word.to(images.device), tuple(images.shape[1:])).to(images.dtype)
+    std = std.to(images)[:, None, None, None]
+    return torch.where(std > 0, (images + std * field).clamp(0.0, 1.0), images)
