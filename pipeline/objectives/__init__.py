@@ -1,0 +1,8 @@
+"""Objectives: the family, written out by hand, and the plain functions of tensors for any training loop."""
+
+from pipeline.objectives.nt_xent import NTXent, info_nce, information_bound, nt_xent
+from pipeline.objectives.term import Term, mean_terms
+
+Objective = NTXent
+
+__all__ = ["NTXent", "Objective", "Term", "info_nce", "information_bound", "mean_terms", "nt_xent"]

@@ -1,0 +1,55 @@
+"""The candidates of an anchor are all other views of the global batch: one positive a further view, the rest negatives.
+
+Chen, Kornblith, Norouzi, Hinton 2020, arXiv:2002.05709, section 2.1: no negatives are sampled; each of the 2B views
+has the other view of its sample as positive and the 2B - 2 views of other samples as negatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from torch import Tensor
+
+from pipeline.contrast import Codes, Contrast, Relation
+from pipeline.metrics import Metric
+from pipeline.samplers.rows import check_samples, column, own
+from pipeline.spec import Spec
+
+
+class InBatch(Spec):
+    """Every view of the global batch except the anchor itself is a candidate."""
+
+    kind: Literal["in_batch"]
+
+    def contrast(
+        self,
+        z: Tensor,
+        columns: Mapping[str, Tensor],
+        metric: Metric,
+        temperature: Tensor | float | None,
+        normalization: str | None,
+        candidates: Tensor | None = None,
+        candidate_columns: Mapping[str, Tensor] | None = None,
+    ) -> Contrast:
+        """Contrast of the anchors ``z`` (A, D).
+
+        Args:
+            columns: "sample" and "view", int64 (A,); in any order.
+            candidates: (C, D), such as the views of all ranks, the anchors among them; None: the anchors themselves.
+            candidate_columns: the same columns of the candidates, (C,).
+
+        Raises:
+            Refusal: a column is missing or has another length, or the candidates hold fewer than two samples.
+        """
+        theirs = columns if candidate_columns is None else candidate_columns
+        relation = Relation(own(columns, theirs), Codes(column(columns, "sample"), column(theirs, "sample")))
+        check_samples(relation.group.candidates)
+        return Contrast.of(
+            z,
+            relation,
+            metric=metric,
+            temperature=temperature,
+            normalization=normalization,
+            candidates=candidates,
+        )
