@@ -77,7 +77,7 @@ class Contrast:
             relation: of the anchors to the candidates.
             metric: how vectors are compared; cosine normalises.
             temperature: > 0; None means that the objective has none (1).
-            normalization: "l2" scales every vector to length 1 first; None leaves them.
+            normalization: "l2" scales every vector to length 1 first; "none" or None leaves them.
             candidates: (C, D); None means that the anchors are their own candidates.
             offset: (C,) added to each candidate's logit (minus a log noise density, minus log Q); not scaled.
 
@@ -86,6 +86,8 @@ class Contrast:
         """
         if metric not in METRICS:
             raise Refusal(f"metric = {metric}: unknown; {nearest(metric, METRICS)}")
+        if normalization not in (None, "none", "l2"):
+            raise Refusal(f"normalization = {normalization}: must be l2 or none")
         temperature = 1.0 if temperature is None else temperature
         tau = float(temperature)
         if not (math.isfinite(tau) and tau > 0):

@@ -19,9 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pipeline.contrast import Codes, Contrast, LogSumExp, Relation
+from pipeline.contrast import Codes, Contrast, LogSumExp, Relation, Term, mean_terms
 from pipeline.metrics import METRICS, Metric
-from pipeline.objectives.term import Term, mean_terms
 from pipeline.spec import Refusal, Spec
 
 
