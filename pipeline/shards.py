@@ -1,0 +1,171 @@
+"""The reader of a sharded data set: random access by index and ``os.pread``, nothing skipped, sizes checked at open.
+
+The shards are plain webdataset tars (``SPLIT-000000.tar``, members ``KEY.EXT`` and ``KEY.json``), so that
+``webdataset.WebDataset`` streams them too; training and evaluation need exact epochs and random order, which the
+index gives. Beside the tars: ``index.json`` (the card), ``index.npz`` (offset and size of every member, label codes)
+and ``ledger.json`` (what was refused, by reason).
+
+Legend: N pictures of a split; C, H, W the canvas (``card.input``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.images import Input, Pixels, decode, fit_image
+from pipeline.spec import Refusal, Spec, parse
+
+CARD, INDEX, LEDGER = "index.json", "index.npz", "ledger.json"
+
+
+class Column(Spec):
+    """One label column of all pictures."""
+
+    kind: Literal["class", "number"]
+    classes: tuple[str, ...]
+    """names in the order of the codes, over all splits; empty for numbers"""
+    counts: dict[str, tuple[int, ...]]
+    """pictures of each class, by split; empty for numbers"""
+
+
+class ShardFile(Spec):
+    """One tar: what must be found on disk."""
+
+    file: str
+    split: str
+    count: int
+    """pictures"""
+    bytes: int
+    sha256: str
+
+
+class DataCard(Spec):
+    """All that is known of a sharded data set without its pictures."""
+
+    name: str
+    input: Input
+    splits: dict[str, int]
+    """pictures of each split"""
+    columns: dict[str, Column]
+    mean: tuple[float, ...]
+    """of each channel over the canvas of train, in [0, 1]"""
+    std: tuple[float, ...]
+    """of each channel over the canvas of train, in [0, 1]"""
+    shards: tuple[ShardFile, ...]
+    index_sha256: str
+    """of index.npz"""
+    fingerprint: str
+    """SHA-256 over the shards' digests, the columns and the canvas: equal fingerprints are equal data"""
+
+
+class Shards:
+    """A sharded data set, opened.
+
+    Raises:
+        Refusal: a file is missing, cut, or not the one that the index describes.
+    """
+
+    card: DataCard
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.card = read_card(folder)
+        self._files: dict[int, int] = {}
+        self._images: dict[str, Pixels] = {}
+        for shard in self.card.shards:
+            found = _size(folder / shard.file)
+            if found != shard.bytes:
+                raise Refusal(f"{folder / shard.file}: {found} bytes, the index says {shard.bytes}; {REMEDY}")
+        self._index = _read_index(folder / INDEX, self.card)
+
+    def __reduce__(self) -> tuple[type[Shards], tuple[Path]]:
+        return Shards, (self.folder,)  # a worker opens its own files
+
+    def __del__(self) -> None:
+        for file in getattr(self, "_files", {}).values():
+            os.close(file)
+
+    def read(self, split: str, index: int) -> bytes:
+        """The original bytes of picture ``index`` of a split. Raises Refusal where the shard has become shorter."""
+        self._check(split)
+        number = int(self._index[f"{split}.shard"][index])
+        offset, size = (int(self._index[f"{split}.{what}"][index]) for what in ("offset", "size"))
+        if number not in self._files:
+            self._files[number] = os.open(self.folder / self.card.shards[number].file, os.O_RDONLY | os.O_CLOEXEC)
+        content = os.pread(self._files[number], size, offset)
+        if len(content) != size:
+            raise Refusal(f"{self.folder / self.card.shards[number].file}: ends inside picture {index}; {REMEDY}")
+        return content
+
+    def image(self, split: str, index: int) -> Pixels:
+        """Picture ``index`` of a split on the canvas: (C, H, W) uint8."""
+        return fit_image(decode(self.read(split, index))[0], self.card.input)
+
+    def images(self, split: str) -> Pixels:
+        """All pictures of a split on the canvas, (N, C, H, W) uint8: decoded at the first call, then kept."""
+        if split not in self._images:
+            self._check(split)
+            canvas = self.card.input
+            pictures = np.empty((self.card.splits[split], canvas.channels, canvas.height, canvas.width), np.uint8)
+            for index in range(len(pictures)):
+                pictures[index] = self.image(split, index)
+            self._images[split] = pictures
+        return self._images[split]
+
+    def labels(self, split: str) -> dict[str, npt.NDArray[Any]]:
+        """Every label column of a split: (N,) int64 codes of classes, or float64 numbers."""
+        self._check(split)
+        return {name: self._index[f"{split}.label.{name}"] for name in self.card.columns}
+
+    def verify(self) -> None:
+        """Read every shard once and compare its SHA-256. Raises Refusal naming the first that differs."""
+        for shard in self.card.shards:
+            if sha256(self.folder / shard.file) != shard.sha256:
+                raise Refusal(f"{self.folder / shard.file}: its SHA-256 is not the index's; {REMEDY}")
+
+    def _check(self, split: str) -> None:
+        if split not in self.card.splits:
+            raise Refusal(f"{self.folder}: no split '{split}'; known: {', '.join(self.card.splits)}")
+
+
+REMEDY = "delete the folder and run `dvc repro`, or `dvc checkout`"
+
+
+def read_card(folder: Path) -> DataCard:
+    """Read the card alone. Raises Refusal where the folder holds no sharded data set."""
+    path = folder / CARD
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        raise Refusal(f"{path}: not there; run `dvc repro` or `python -m stages.shard {folder.name}` first") from None
+    try:
+        return parse(json.loads(text), DataCard, str(path))
+    except ValueError as error:
+        raise Refusal(f"{path}: damaged ({error}); {REMEDY}") from None
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 (hex) of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        raise Refusal(f"{path}: not there, but the index names it; {REMEDY}") from None
+
+
+def _read_index(path: Path, card: DataCard) -> dict[str, npt.NDArray[Any]]:
+    if not path.is_file() or sha256(path) != card.index_sha256:
+        raise Refusal(f"{path}: missing or not the one that {CARD} describes; {REMEDY}")
+    with np.load(path, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}

@@ -1,0 +1,17 @@
+"""Where raw pictures come from. A source is a frozen spec with ``columns()`` (its label columns, known without data),
+``records(raw)`` (what it holds, file by file), ``embedded`` (needs no raw path) and ``splits_itself``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from pipeline.sources.digits import Digits
+from pipeline.sources.record import ColumnKind, Item, Note, Record, Refused
+from pipeline.sources.shapes import Shapes
+
+Source = Annotated[Digits | Shapes, Field(discriminator="kind")]
+
+__all__ = ["ColumnKind", "Digits", "Item", "Note", "Record", "Refused", "Shapes", "Source"]

@@ -1,0 +1,42 @@
+"""What every source hands to sharding: one record a raw picture, or the reason why a raw file is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+ColumnKind = Literal["class", "number"]
+Split = Literal["train", "test"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One raw picture: its encoded bytes, its name in the source, its labels, and its split where the source has one.
+
+    A label of a ``class`` column is the class's name (str), of a ``number`` column a finite float.
+    """
+
+    name: str
+    content: bytes
+    labels: Mapping[str, str | float] = field(default_factory=dict)
+    split: Split | None = None
+
+
+@dataclass(frozen=True)
+class Refused:
+    """One raw file that is no record: ``reason`` to be counted by, ``detail`` to be read."""
+
+    name: str
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something a user should know about the source that is no file of its own."""
+
+    text: str
+
+
+Item = Record | Refused | Note

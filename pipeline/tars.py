@@ -1,0 +1,97 @@
+"""Write one split as webdataset tars whose bytes are a function of the samples alone (mtime 0, fixed-width keys).
+
+A key is the sample's nine-digit number in its split; ``KEY.EXT`` holds the picture's bytes as they came, ``KEY.json``
+its name in the source and its labels. Where a picture lies is reckoned while writing: in a tar of short names a member
+is a header of 512 bytes and its content, filled up to a multiple of 512.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+from webdataset import TarWriter
+
+from pipeline.shards import ShardFile
+
+SAMPLES = 2048
+"""most pictures in a shard"""
+
+BLOCK = 512
+"""bytes of a tar's header; contents are filled up to a multiple of it"""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What is stored of one picture: its bytes, their true extension, its name and labels."""
+
+    content: bytes
+    extension: str
+    description: dict[str, Any]
+
+
+class _Digested:
+    """A file written once from start to end, with its SHA-256 and size."""
+
+    def __init__(self, file: BinaryIO):
+        self._file, self._hash, self.size = file, hashlib.sha256(), 0
+
+    def write(self, data: bytes) -> int:
+        self._hash.update(data)
+        self.size += len(data)
+        return self._file.write(data)
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def write_split(
+    folder: Path, split: str, samples: Iterable[Sample], first: int, most: int = SAMPLES
+) -> tuple[list[ShardFile], dict[str, npt.NDArray[Any]]]:
+    """Write ``SPLIT-000000.tar`` and on, at most ``most`` samples each; one sample at a time is in memory.
+
+    Args:
+        folder: where to write.
+        samples: in their final order.
+        first: position of the first of these shards in the data set's list of shards.
+
+    Returns: the shards, and where the pictures lie: "shard" (position in the list), "offset" and "size" (bytes) (N,).
+    """
+    shards: list[ShardFile] = []
+    rows: list[tuple[int, int, int]] = []
+    remaining = iter(samples)
+    for opening in remaining:
+        path = folder / f"{split}-{len(shards):06d}.tar"
+        before = len(rows)
+        with path.open("wb") as file:
+            digested = _Digested(file)
+            with TarWriter(digested, encoder=False, mtime=0) as writer:
+                for offset, size in _write(writer, islice(chain([opening], remaining), most), before):
+                    rows.append((first + len(shards), offset, size))
+        count = len(rows) - before
+        shards.append(
+            ShardFile(file=path.name, split=split, count=count, bytes=digested.size, sha256=digested.digest())
+        )
+    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    return shards, {name: table[:, place].copy() for place, name in enumerate(("shard", "offset", "size"))}
+
+
+def _write(writer: TarWriter, samples: Iterable[Sample], number: int) -> Iterator[tuple[int, int]]:
+    """Append samples with the keys from ``number`` on; yield each picture's offset and size."""
+    position = 0
+    for sample in samples:
+        text = json.dumps(sample.description, ensure_ascii=False, allow_nan=False).encode()
+        members = {sample.extension: sample.content, "json": text}
+        writer.write({"__key__": f"{number:09d}", **members})
+        for extension in sorted(members):  # the writer's order
+            if extension == sample.extension:
+                yield position + BLOCK, len(sample.content)
+            position += BLOCK + -(-len(members[extension]) // BLOCK) * BLOCK
+        number += 1
