@@ -1,7 +1,7 @@
 """Objectives: the family, written out by hand, and the plain functions of tensors for any training loop."""
 
-from pipeline.objectives.nt_xent import NTXent, info_nce, information_bound, nt_xent
 from pipeline.contrast import Term, mean_terms
+from pipeline.objectives.nt_xent import NTXent, info_nce, information_bound, nt_xent
 
 Objective = NTXent
 
