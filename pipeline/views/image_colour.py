@@ -18,6 +18,8 @@ from pipeline.spec import Spec
 from pipeline.views.image_geometry import Parameters, applied
 
 LUMA = (0.2989, 0.587, 0.114)  # ITU-R BT.601, the digits that torchvision uses
+BLENDS = ("brightness", "contrast", "saturation")  # numbers 0, 1, 2 of a jitter's order
+HUE = 3  # the number of the hue in it
 
 
 def needs_colour(channels: int) -> str | None:
@@ -127,7 +129,10 @@ class Hue(Spec):
         return {"turn": keys.uniform("turn", -self.amount, self.amount) * applied(keys, self.probability)}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
-        return turn_hue(images, parameters["turn"])
+        rows = parameters["turn"].nonzero().flatten()
+        where = rows.to(images.device)
+        turned = turn_hue(images[where], parameters["turn"][rows])
+        return images.index_copy(0, where, turned)
 
     def at(self, strength: float) -> Hue:
         """The same with its range scaled by ``strength`` in [0, 1]; 0 is the identity."""
@@ -202,7 +207,7 @@ class Grayscale(Spec):
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         rows = parameters["gray"].nonzero().flatten().to(images.device)
-        return images.index_copy(0, rows, luma(images[rows]).expand(-1, 3, -1, -1)) if len(rows) else images
+        return images.index_copy(0, rows, gray(images[rows]).expand(-1, 3, -1, -1)) if len(rows) else images
 
     def at(self, strength: float) -> Grayscale:
         """The same with its probability scaled by ``strength`` in [0, 1]; 0 is the identity."""
@@ -217,8 +222,10 @@ def _factor(keys: Keys, stream: str, amount: float, acts: Tensor) -> Tensor:
     return torch.where(acts, factor, 1.0)
 
 
-def luma(images: Tensor) -> Tensor:
-    """The gray of colour images: (N,3,H,W) -> (N,1,H,W)."""
+def gray(images: Tensor) -> Tensor:
+    """The gray of images: (N,C,H,W) -> (N,1,H,W); the mean of the channels where there are not three."""
+    if images.shape[1] != 3:
+        return images.mean(1, keepdim=True)
     red, green, blue = images.unbind(1)
     return (red * LUMA[0]).add_(green, alpha=LUMA[1]).add_(blue, alpha=LUMA[2])[:, None]
 
@@ -229,53 +236,67 @@ def brighten(images: Tensor, factor: Tensor) -> Tensor:
 
 
 def stretch(images: Tensor, factor: Tensor) -> Tensor:
-    """Change the contrast of ``images`` (N,C,H,W) about the mean of their gray (of all channels where C is not 3)."""
-    gray = luma(images) if images.shape[1] == 3 else images
-    return _blend(images, gray.mean((1, 2, 3), keepdim=True), factor)
+    """Change the contrast of ``images`` (N,C,H,W) about the mean of their gray."""
+    return _blend(images, gray(images).mean((1, 2, 3), keepdim=True), _rows(factor, images))
 
 
 def saturate(images: Tensor, factor: Tensor) -> Tensor:
     """Change the saturation of ``images`` (N,3,H,W) about their gray."""
-    return _blend(images, luma(images), factor)
+    return _blend(images, gray(images), _rows(factor, images))
 
 
 def turn_hue(images: Tensor, turn: Tensor) -> Tensor:
     """Turn the hue of ``images`` (N,3,H,W) by ``turn`` (N,) circles, at the same value and saturation (HSV).
 
-    Channel n of HSV is value - chroma * clip(min(k, 4 - k), 0, 1), k = (n + 6 hue) mod 6, n = 5, 3, 1 for red, green
-    and blue: the closed form of the usual six cases.
+    With r, g, b the parts of the chroma that the channels have (one is 0, one is 1), the hue in sixths of the circle,
+    from -3 to 3, is 1 - r + g + b with the sign of g - b; and back, red has clip(2 - |hue|, 0, 1), green
+    clip(|hue + 1| - 1, 0, 1), blue clip(|hue - 1| - 1, 0, 1). The usual six cases, without a case.
     """
     red, green, blue = images.unbind(1)  # (N,H,W)
-    value, low = images.amax(1), images.amin(1)
-    chroma = value - low
-    safe = torch.where(chroma == 0, 1.0, chroma)
-    sixths = torch.where(
-        value == red,
-        (green - blue) / safe,
-        torch.where(value == green, (blue - red) / safe + 2.0, (red - green) / safe + 4.0),
-    )
-    sixths = sixths + 6.0 * turn.to(images)[:, None, None]
+    value = torch.maximum(red, green).maximum(blue)
+    low = torch.minimum(red, green).minimum(blue)
+    chroma = value.sub_(low)
+    hue = (green + blue).sub_(red).sub_(low)
+    hue = hue.div_(chroma.clamp(min=torch.finfo(images.dtype).tiny)).add_(1.0).copysign_(green - blue)
+    hue = hue.add_(6.0 * turn.to(images)[:, None, None])
+    hue = hue.sub_((hue / 6.0).round_(), alpha=6.0)
     turned = torch.empty_like(images)
-    for channel, offset in enumerate((5.0, 3.0, 1.0)):
-        k = (sixths + offset).remainder_(6.0)
-        k = torch.minimum(k, 4.0 - k).clamp_(0.0, 1.0)
-        turned[:, channel] = torch.addcmul(value, chroma, k, value=-1.0)
+    for channel, (centre, sign, offset) in enumerate(((0.0, -1.0, 2.0), (-1.0, 1.0, -1.0), (1.0, 1.0, -1.0))):
+        part = (hue - centre).abs_().mul_(sign).add_(offset).clamp_(0.0, 1.0)
+        torch.addcmul(low, chroma, part, out=turned[:, channel])
     return turned.clamp_(0.0, 1.0)
 
 
 def jitter(images: Tensor, parameters: Parameters) -> Tensor:
-    """Apply the four operations to ``images`` (N,C,H,W), each row in its own order; neutral factors are left out."""
-    operations = (("brightness", brighten, 1.0), ("contrast", stretch, 1.0), ("saturation", saturate, 1.0))
+    """Apply the four operations to ``images`` (N,C,H,W), each row in its own order.
+
+    Brightness, contrast and saturation are one blend, factor * image + (1 - factor) * other, with the other being
+    nothing, the mean of the gray, and the gray. So all rows take their first, second and third blend together, and
+    the hue is turned before, between or after them in the rows whose order says so.
+    """
     images = images.clone()
     order = parameters["order"]
-    for step in range(order.shape[1]):
-        for number, (name, operation, neutral) in enumerate((*operations, ("hue", turn_hue, 0.0))):
-            factor = parameters[name]
-            rows = ((order[:, step] == number) & (factor != neutral)).nonzero().flatten()
-            if len(rows):
-                where = rows.to(images.device)
-                images[where] = operation(images[where], factor[rows])
+    slot = (order == HUE).int().argmax(1)  # (N,): how many blends come before the hue
+    blends = order[order != HUE].view(-1, 3)  # (N,3): the order of the others
+    factors = torch.stack([parameters[name] for name in BLENDS], dim=1).gather(1, blends)  # (N,3)
+    for step in range(4):
+        rows = ((slot == step) & (parameters["hue"] != 0)).nonzero().flatten()
+        if len(rows):
+            where = rows.to(images.device)
+            images[where] = turn_hue(images[where], parameters["hue"][rows])
+        if step < 3:
+            images = _blend_each(images, factors[:, step], blends[:, step])
     return images
+
+
+def _blend_each(images: Tensor, factor: Tensor, kind: Tensor) -> Tensor:
+    """Blend each row with what its ``kind`` (N,), a place in BLENDS, says, by its ``factor`` (N,)."""
+    shade = gray(images)
+    mean = shade.mean((1, 2, 3), keepdim=True)
+    rest = 1.0 - factor
+    other = shade.mul_(_rows(rest * (kind == BLENDS.index("saturation")), images))
+    other.add_(mean.mul_(_rows(rest * (kind == BLENDS.index("contrast")), images)))
+    return images.mul_(_rows(factor, images)).add_(other).clamp_(0.0, 1.0)
 
 
 def _rows(factor: Tensor, images: Tensor) -> Tensor:
@@ -284,5 +305,4 @@ def _rows(factor: Tensor, images: Tensor) -> Tensor:
 
 def _blend(images: Tensor, other: Tensor, factor: Tensor) -> Tensor:
     """factor * images + (1 - factor) * other, cut to [0, 1]; exact where the factor is 1."""
-    factor = _rows(factor, images)
     return (images * factor).add_((1.0 - factor) * other).clamp_(0.0, 1.0)

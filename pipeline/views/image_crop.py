@@ -86,10 +86,13 @@ def crop(images: Tensor, box: Tensor, size: tuple[int, int] | None = None) -> Te
     """The boxes (N,4) of ``images`` (N,C,H,W), resized to ``size`` (default H, W), bilinear and antialiased."""
     height, width = images.shape[-2:]
     rows, columns = size or (height, width)
-    box = box.to(images.device)
+    channels, box = images.shape[1], box.to(images.device)
     down = filters(box[:, 0], box[:, 2], height, rows).to(images.dtype)  # (N,rows,H)
     across = filters(box[:, 1], box[:, 3], width, columns).to(images.dtype)  # (N,columns,W)
-    return down[:, None] @ images @ across[:, None].transpose(-1, -2)
+    # both products keep one matrix a sample (none a channel): the axes that are not summed are merged
+    part = across @ images.reshape(-1, channels * height, width).transpose(1, 2)  # (N,columns,C*H)
+    part = part.reshape(-1, columns * channels, height) @ down.transpose(1, 2)  # (N,columns*C,rows)
+    return part.reshape(-1, columns, channels, rows).permute(0, 2, 3, 1).contiguous()
 
 
 def filters(start: Tensor, length: Tensor, count: int, out: int) -> Tensor:
@@ -101,7 +104,7 @@ def filters(start: Tensor, length: Tensor, count: int, out: int) -> Tensor:
     scale = length.float() / out  # input pixels in an output pixel
     centre = scale[:, None] * (torch.arange(out, device=start.device) + 0.5)  # (N,out), from the box's start
     place = torch.arange(count, device=start.device) + 0.5 - start[:, None]  # (N,count), likewise
-    distance = (place[:, None, :] - centre[:, :, None]) / scale.clamp(min=1.0)[:, None, None]
-    weights = (1.0 - distance.abs()).clamp(min=0.0)
-    weights *= ((place > 0) & (place < length[:, None]))[:, None, :]
-    return weights / weights.sum(-1, keepdim=True)
+    place = torch.where((place > 0) & (place < length[:, None]), place, torch.inf)
+    weights = (place[:, None, :] - centre[:, :, None]).abs_()  # (N,out,count)
+    weights = weights.div_(-scale.clamp(min=1.0)[:, None, None]).add_(1.0).clamp_(min=0.0)
+    return weights.div_(weights.sum(-1, keepdim=True))

@@ -115,6 +115,8 @@ def _kernels(sigma: Tensor, radius: int, count: int) -> Tensor:
 
 def noise(images: Tensor, std: Tensor, word: Tensor) -> Tensor:
     """Add noise of ``std`` (N,), keyed by ``word`` (N,) int64, to ``images`` (N,C,H,W) and cut to [0, 1]."""
-    field = normal_field(word.to(images.device), tuple(images.shape[1:])).to(images.dtype)
-    std = std.to(images)[:, None, None, None]
-    return torch.where(std > 0, (images + std * field).clamp(0.0, 1.0), images)
+    rows = (std > 0).nonzero().flatten()
+    where = rows.to(images.device)
+    field = normal_field(word[rows].to(images.device), tuple(images.shape[1:])).to(images.dtype)
+    noisy = field.mul_(std[rows].to(images)[:, None, None, None]).add_(images[where]).clamp_(0.0, 1.0)
+    return images.index_copy(0, where, noisy)

@@ -222,7 +222,6 @@ def resample(images: Tensor, matrix: Tensor, fill: float = 0.0) -> Tensor:
     The canvas lies on an unbounded plane of ``fill``, so a pixel at the edge is a mixture of picture and fill.
     """
     height, width = images.shape[-2:]
-    still = (matrix == torch.eye(3)).flatten(1).all(1)
     size = torch.tensor([width, height], dtype=matrix.dtype)
     theta = matrix[:, :2].clone()
     theta[:, :, :2] *= size[None, None, :] / size[None, :, None]  # pixels to the grid's units, halves of the canvas
@@ -231,7 +230,8 @@ def resample(images: Tensor, matrix: Tensor, fill: float = 0.0) -> Tensor:
     moved = (
         functional.grid_sample(images - fill, grid, mode="bilinear", padding_mode="zeros", align_corners=False) + fill
     )
-    return torch.where(still.to(images.device)[:, None, None, None], images, moved)
+    still = (matrix == torch.eye(3)).flatten(1).all(1).nonzero().flatten().to(images.device)
+    return moved.index_copy_(0, still, images[still]) if len(still) else moved
 
 
 def permute(images: Tensor, matrix: Tensor) -> Tensor:
