@@ -102,6 +102,8 @@ def apply_view(images: Tensor, invariances: Sequence[Invariance], parameters: Se
             raise Refusal(f"invariance {invariance.kind}: {reason}")
         if any(len(values) != len(images) for values in drawn.values()):
             raise ValueError(f"invariance {invariance.kind}: parameters of other than {len(images)} images")
+    if not len(images):
+        return images.clone()
     # half precision has too few digits for coordinates and for sums over filters
     view = images.float() if images.dtype in (torch.float16, torch.bfloat16) else images
     run: list[tuple[Motion, Parameters]] = []

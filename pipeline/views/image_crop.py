@@ -60,7 +60,7 @@ class ResizedCrop(Spec):
 
     def at(self, strength: float) -> ResizedCrop:
         """The same with its ranges drawn in to the whole picture by ``strength`` in [0, 1]; 0 is the identity."""
-        area = tuple(1.0 - (1.0 - part) * strength for part in self.area)
+        area = tuple(1.0 - strength + part * strength for part in self.area)
         return self.model_copy(update={"area": area, "ratio": tuple(ratio**strength for ratio in self.ratio)})
 
     def channels_fault(self, channels: int) -> str | None:

@@ -29,7 +29,7 @@ SIMCLR: tuple[Invariance, ...] = (  # Chen et al. 2020, appendix B.9: at 32 pixe
 
 
 def best(rounds: int, runs: dict[str, Callable[[], int]]) -> dict[str, float]:
-    """The highest rate (images a CPU second) of each run over interleaved rounds; a run returns how many images it made."""
+    """The highest rate of each run over interleaved rounds, in images a CPU second; a run returns how many it made."""
     rates = dict.fromkeys(runs, 0.0)
     for _ in range(rounds):
         for name, run in runs.items():

@@ -1,0 +1,215 @@
+"""Every invariance computes what torchvision.transforms.v2.functional computes of the same parameters.
+
+The tolerances are of float32 pixels in [0, 1]: a few roundings. Only the coordinates of a resampling, which both
+sides round differently, cost more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torchvision.transforms import InterpolationMode
+from torchvision.transforms.v2 import functional as reference
+
+from pipeline.keys import Keys
+from pipeline.views import Blur, Grayscale, HorizontalFlip, ResizedCrop, RightAngle, Rotation, Shift, VerticalFlip
+from pipeline.views.image_colour import ColorJitter, brighten, jitter, saturate, stretch, turn_hue
+from pipeline.views.image_crop import boxes, crop
+from pipeline.views.image_detail import blur
+
+ARITHMETIC = 1e-6
+RESAMPLING = 2e-5
+BILINEAR = InterpolationMode.BILINEAR
+SIZES = [(12, 12), (17, 23), (32, 32)]
+EACH_SIZE = pytest.mark.parametrize("size", SIZES, ids=str)
+
+
+def pictures(count: int, height: int, width: int) -> Tensor:
+    images = Keys.of(1, 0, np.arange(count)).uniform("pixels", shape=(3, height, width))
+    images[::5] = (images[::5] * 3).round() / 3  # few values: equal channels, equal neighbours
+    images[::7] = images[::7, :, :1, :1]
+    return images
+
+
+def worst(ours: Tensor, theirs: Callable[[int], Tensor]) -> float:
+    return max(float((theirs(row) - ours[row]).abs().max()) for row in range(len(ours)))
+
+
+def keys(count: int) -> Keys:
+    return Keys.of(3, 0, np.arange(count))
+
+
+@EACH_SIZE
+def test_rotation(size: tuple[int, int]) -> None:
+    images, invariance = pictures(30, *size), Rotation(degrees=180)
+    drawn = invariance.draw(keys(30))
+    angles = drawn["degrees"].tolist()
+    ours = invariance.apply(images, drawn)
+    assert worst(ours, lambda row: reference.rotate(images[row], angles[row], BILINEAR)) < RESAMPLING
+
+
+@EACH_SIZE
+def test_shift(size: tuple[int, int]) -> None:
+    images, invariance = pictures(30, *size), Shift(pixels=6)
+    drawn = invariance.draw(keys(30))
+    moves = drawn["shift"].tolist()
+    ours = invariance.apply(images, drawn)
+    assert worst(ours, lambda row: reference.affine(images[row], 0.0, moves[row], 1.0, [0.0, 0.0], BILINEAR)) < 2e-5
+
+
+def test_a_fill_comes_in_as_in_torchvision_but_for_the_edge_between() -> None:
+    """torchvision weighs a mixture at the edge twice (its mask is applied to it again), so none is mixed here."""
+    images, invariance = pictures(10, 16, 16), Shift(pixels=6, fill=0.7)
+    drawn = {"shift": invariance.draw(keys(10))["shift"].round()}
+    moves = drawn["shift"].tolist()
+    ours = invariance.apply(images, drawn)
+    affine = lambda row: reference.affine(images[row], 0.0, moves[row], 1.0, [0.0, 0.0], BILINEAR, fill=0.7)  # noqa: E731
+    assert worst(ours, affine) < RESAMPLING
+
+
+def test_right_angles_and_mirrors_move_whole_pixels() -> None:
+    images = pictures(40, 9, 9)
+    for invariance, theirs in (
+        (RightAngle(), lambda image, turns: torch.rot90(image, int(turns), (1, 2))),
+        (HorizontalFlip(), lambda image, flipped: reference.horizontal_flip(image) if flipped else image),
+        (VerticalFlip(), lambda image, flipped: reference.vertical_flip(image) if flipped else image),
+    ):
+        drawn = invariance.draw(keys(40))
+        (values,) = drawn.values()
+        ours = invariance.apply(images, drawn)
+        assert len(set(values.tolist())) > 1
+        for row in range(40):
+            assert torch.equal(ours[row], theirs(images[row], values[row]))
+
+
+@EACH_SIZE
+def test_resized_crop(size: tuple[int, int]) -> None:
+    images = pictures(60, *size)
+    box = boxes(ResizedCrop().draw(keys(60)), *size)
+    assert len(box.unique(dim=0)) > 20
+    for out in (size, (7, 40)):
+        ours = crop(images, box, out)
+        theirs = [
+            reference.resized_crop(images[row], *box[row].tolist(), list(out), antialias=True) for row in range(60)
+        ]
+        assert float((torch.stack(theirs) - ours).abs().max()) < ARITHMETIC
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_any_box_of_any_picture(data: st.DataObject) -> None:
+    height, width, rows, columns = (data.draw(st.integers(1, 40)) for _ in range(4))
+    top, left = data.draw(st.integers(0, height - 1)), data.draw(st.integers(0, width - 1))
+    box = [top, left, data.draw(st.integers(1, height - top)), data.draw(st.integers(1, width - left))]
+    image = pictures(2, height, width)[1]
+    theirs = reference.resized_crop(image, *box, [rows, columns], antialias=True)
+    assert torch.allclose(crop(image[None], torch.tensor([box]), (rows, columns))[0], theirs, rtol=0, atol=ARITHMETIC)
+
+
+def test_boxes_are_distributed_as_torchvision_draws_them() -> None:
+    """Mean area and mean log ratio of 20,000 boxes against as many of RandomResizedCrop.get_params."""
+    from torchvision.transforms.v2 import RandomResizedCrop
+
+    invariance = ResizedCrop(area=(0.2, 0.9), ratio=(0.5, 2.0))
+    ours = boxes(invariance.draw(keys(20_000)), 64, 64).double()
+    torch.manual_seed(0)
+    theirs_transform = RandomResizedCrop(64, scale=invariance.area, ratio=invariance.ratio)
+    drawn = [theirs_transform.make_params([torch.zeros(3, 64, 64)]) for _ in range(4000)]
+    theirs = torch.tensor([[d["top"], d["left"], d["height"], d["width"]] for d in drawn]).double()
+    for measure in (
+        lambda box: box[:, 2] * box[:, 3] / 64**2,
+        lambda box: (box[:, 3] / box[:, 2]).log(),
+        lambda box: box[:, 0] / 64,
+        lambda box: box[:, 1] / 64,
+    ):
+        one, other = measure(ours), measure(theirs)
+        spread = float((one.var() / len(one) + other.var() / len(other)).sqrt())
+        assert abs(float(one.mean() - other.mean())) < 4.5 * spread
+
+
+FACTORS = torch.tensor([0.0, 0.3, 0.9, 1.0, 1.2, 1.9, 3.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (brighten, reference.adjust_brightness),
+        (stretch, reference.adjust_contrast),
+        (saturate, reference.adjust_saturation),
+    ],
+    ids=["brightness", "contrast", "saturation"],
+)
+def test_a_factor_of_light(ours: Callable[..., Tensor], theirs: Callable[..., Tensor]) -> None:
+    images = pictures(8, 12, 12)
+    assert worst(ours(images, FACTORS), lambda row: theirs(images[row], float(FACTORS[row]))) < ARITHMETIC
+
+
+def test_brightness_and_contrast_of_one_channel() -> None:
+    images = pictures(8, 12, 12)[:, :1]
+    assert worst(brighten(images, FACTORS), lambda r: reference.adjust_brightness(images[r], float(FACTORS[r]))) < 1e-6
+    assert worst(stretch(images, FACTORS), lambda r: reference.adjust_contrast(images[r], float(FACTORS[r]))) < 1e-6
+
+
+def test_hue() -> None:
+    images = pictures(200, 8, 8)
+    turn = keys(200).uniform("turn", -0.5, 0.5)
+    turn[:4] = torch.tensor([0.0, 0.5, -0.5, 1 / 6])
+    assert worst(turn_hue(images, turn), lambda row: reference.adjust_hue(images[row], float(turn[row]))) < 5e-6
+
+
+@pytest.mark.parametrize("values", [2, 3, 5])
+def test_hue_of_every_colour_of_a_coarse_cube(values: int) -> None:
+    """Grays, pure colours and ties between channels, where the six cases of HSV meet."""
+    steps = torch.linspace(0, 1, values)
+    image = torch.cartesian_prod(steps, steps, steps).T[:, None]  # (3,1,values**3)
+    for turn in torch.linspace(-0.5, 0.5, 13).tolist():
+        ours = turn_hue(image[None], torch.tensor([turn]))[0]
+        assert float((ours - reference.adjust_hue(image, turn)).abs().max()) < 5e-6
+
+
+def test_color_jitter_in_every_order() -> None:
+    images = pictures(120, 10, 10)
+    invariance = ColorJitter(brightness=0.8, contrast=0.8, saturation=0.8, hue=0.4, probability=0.8)
+    drawn = invariance.draw(keys(120))
+    assert len(drawn["order"].unique(dim=0)) == 24
+    names = ("brightness", "contrast", "saturation", "hue")
+
+    def theirs(row: int) -> Tensor:
+        image = images[row]
+        for number in drawn["order"][row].tolist():
+            image = getattr(reference, f"adjust_{names[number]}")(image, float(drawn[names[number]][row]))
+        return image
+
+    assert worst(jitter(images, drawn), theirs) < 2e-5  # a contrast after a hue enlarges its rounding
+
+
+def test_grayscale() -> None:
+    images = pictures(20, 12, 12)
+    ours = Grayscale(probability=1.0).apply(images, {"gray": torch.ones(20, dtype=torch.bool)})
+    assert worst(ours, lambda row: reference.rgb_to_grayscale(images[row], 3)) < ARITHMETIC
+
+
+@EACH_SIZE
+@pytest.mark.parametrize("radius", [1, 4, 8, 30])
+def test_blur(size: tuple[int, int], radius: int) -> None:
+    images = pictures(20, *size)
+    sigma = keys(20).uniform("sigma", 0.1, 3.0)
+    sigma[0] = 0.0
+    width = 2 * min(radius, size[0] - 1, size[1] - 1) + 1
+
+    def theirs(row: int) -> Tensor:
+        return reference.gaussian_blur(images[row], [width, width], [float(sigma[row])] * 2) if row else images[row]
+
+    assert worst(blur(images, sigma, radius), theirs) < 2e-6
+
+
+def test_cutting_the_kernel_at_four_sigma_changes_nothing_that_shows() -> None:
+    images, invariance = pictures(10, 32, 32), Blur(sigma=(1.5, 1.5), probability=1.0)
+    ours = invariance.apply(images, invariance.draw(keys(10)))
+    assert worst(ours, lambda row: reference.gaussian_blur(images[row], [61, 61], [1.5, 1.5])) < 2e-4
