@@ -57,6 +57,8 @@ Each has ``draw(keys)``, ``apply(images, parameters)``, ``at(strength)`` (0 the 
 undoes it, but for rounding and the canvas's edge) and whether all of its kind form a ``group``.
 """
 
+BLOCK = 2**20  # values that are worked on at a time on a CPU: 4 MiB
+
 __all__ = [
     "FACTORS",
     "MEANINGS",
@@ -104,6 +106,17 @@ def apply_view(images: Tensor, invariances: Sequence[Invariance], parameters: Se
             raise ValueError(f"invariance {invariance.kind}: parameters of other than {len(images)} images")
     if not len(images):
         return images.clone()
+    # blocks that stay in the cache; a view is a function of its own row, so blocks change nothing
+    count = max(1, BLOCK // images[0].numel()) if images.device.type == "cpu" else len(images)
+    parts = []
+    for start in range(0, len(images), count):
+        rows = slice(start, start + count)
+        block = [{name: values[rows] for name, values in drawn.items()} for drawn in parameters]
+        parts.append(_apply(images[rows], invariances, block))
+    return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+
+def _apply(images: Tensor, invariances: Sequence[Invariance], parameters: Sequence[Parameters]) -> Tensor:
     # half precision has too few digits for coordinates and for sums over filters
     view = images.float() if images.dtype in (torch.float16, torch.bfloat16) else images
     run: list[tuple[Motion, Parameters]] = []

@@ -1,7 +1,8 @@
 """Resized crop: a part of the picture, at its own size and shape, brought back to the canvas (Szegedy et al. 2015).
 
 Per-sample boxes, one batch: resizing is linear and separable, so a crop is two small matrices a sample, built from
-the antialiased triangle filter of torchvision and Pillow, and applied as two batched products.
+the antialiased triangle filter of torchvision and Pillow, and applied as two batched products. Large pictures on a CPU
+go one by one instead, where a filter that skips its zeros is faster (4 times at 224 pixels, 0.8 times at 32).
 
 N images (N,C,H,W), boxes (N,4) as top, left, height, width in whole pixels.
 """
@@ -15,12 +16,14 @@ from typing import ClassVar, Literal
 import torch
 from pydantic import Field
 from torch import Tensor
+from torch.nn import functional
 
 from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
 from pipeline.views.image_geometry import Parameters, applied
 
 TRIES = 10  # torchvision's: boxes drawn before the whole picture is taken
+LARGE = 48 * 48  # pixels from which pictures on a CPU go one by one
 
 
 class ResizedCrop(Spec):
@@ -86,6 +89,10 @@ def crop(images: Tensor, box: Tensor, size: tuple[int, int] | None = None) -> Te
     """The boxes (N,4) of ``images`` (N,C,H,W), resized to ``size`` (default H, W), bilinear and antialiased."""
     height, width = images.shape[-2:]
     rows, columns = size or (height, width)
+    if images.device.type == "cpu" and height * width > LARGE:
+        return torch.cat(
+            [_crop_one(image, *edges, (rows, columns)) for image, edges in zip(images, box.tolist(), strict=True)]
+        )
     channels, box = images.shape[1], box.to(images.device)
     down = filters(box[:, 0], box[:, 2], height, rows).to(images.dtype)  # (N,rows,H)
     across = filters(box[:, 1], box[:, 3], width, columns).to(images.dtype)  # (N,columns,W)
@@ -93,6 +100,12 @@ def crop(images: Tensor, box: Tensor, size: tuple[int, int] | None = None) -> Te
     part = across @ images.reshape(-1, channels * height, width).transpose(1, 2)  # (N,columns,C*H)
     part = part.reshape(-1, columns * channels, height) @ down.transpose(1, 2)  # (N,columns*C,rows)
     return part.reshape(-1, columns, channels, rows).permute(0, 2, 3, 1).contiguous()
+
+
+def _crop_one(image: Tensor, top: int, left: int, height: int, width: int, size: tuple[int, int]) -> Tensor:
+    """One box of one picture: (C,H,W) -> (1,C,rows,columns)."""
+    part = image[None, :, top : top + height, left : left + width]
+    return functional.interpolate(part, size=size, mode="bilinear", antialias=True)
 
 
 def filters(start: Tensor, length: Tensor, count: int, out: int) -> Tensor:

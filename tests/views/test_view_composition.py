@@ -16,6 +16,7 @@ from pipeline.views import (
     HorizontalFlip,
     Hue,
     Noise,
+    ResizedCrop,
     RightAngle,
     Rotation,
     Saturation,
@@ -170,3 +171,11 @@ def test_what_is_no_batch_of_images_is_an_error() -> None:
         draw_view(torch.zeros(2, 3, 6, 8, dtype=torch.uint8), [], keys(2))
     with pytest.raises(ValueError, match="parameters of other than 2 images"):
         draw_view(torch.rand(2, 3, 6, 8), [HorizontalFlip()], keys(3))
+
+
+def test_large_batches_are_worked_on_in_blocks_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = torch.rand(20, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    invariances = [ResizedCrop(), Shift(pixels=2), Grayscale()]
+    whole = draw_view(images, invariances, keys(20))
+    monkeypatch.setattr("pipeline.views.BLOCK", 3 * 3 * 8 * 8)
+    assert torch.allclose(draw_view(images, invariances, keys(20)), whole, atol=1e-6)

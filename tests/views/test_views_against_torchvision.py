@@ -26,7 +26,7 @@ from pipeline.views.image_detail import blur
 ARITHMETIC = 1e-6
 RESAMPLING = 2e-5
 BILINEAR = InterpolationMode.BILINEAR
-SIZES = [(12, 12), (17, 23), (32, 32)]
+SIZES = [(12, 12), (17, 23), (32, 32), (70, 50)]
 EACH_SIZE = pytest.mark.parametrize("size", SIZES, ids=str)
 
 
