@@ -1,7 +1,22 @@
 """The one value that an objective receives, what it is made of, and the terms that an objective returns."""
 
-from pipeline.contrast.relation import Codes, Over, Relation
+from pipeline.contrast.relation import Codes, Over, Pairs, Relation
+from pipeline.contrast.requests import LogSumExp, Total, softplus
 from pipeline.contrast.term import Term, mean_terms
-from pipeline.contrast.value import Contrast, LogSumExp, Total
+from pipeline.contrast.unit import unit
+from pipeline.contrast.value import Candidates, Contrast
 
-__all__ = ["Codes", "Contrast", "LogSumExp", "Over", "Relation", "Term", "Total", "mean_terms"]
+__all__ = [
+    "Candidates",
+    "Codes",
+    "Contrast",
+    "LogSumExp",
+    "Over",
+    "Pairs",
+    "Relation",
+    "Term",
+    "Total",
+    "mean_terms",
+    "softplus",
+    "unit",
+]

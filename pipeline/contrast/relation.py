@@ -8,18 +8,25 @@ Each rule is one integer per row; two rows are in the rule together when their i
   in a queue): excluded.
 - everything else is a negative.
 
-Shapes: A anchors, C candidates.
+Few rows usually share a code, so that what is not a negative is a short list of pairs, found by sorting; where it is
+not short (two classes, say) codes are compared block by block instead.
+
+Shapes: A anchors, C candidates, P pairs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 Over = Literal["positives", "negatives", "candidates"]
+
+PAIRS_PER_ROW = 4
+"""Pairs are listed up to this many times A + C; above it blocks are compared, so that memory stays linear."""
 
 
 class Codes(NamedTuple):
@@ -32,6 +39,46 @@ class Codes(NamedTuple):
         """Where the rule holds in a block of anchors by candidates: bool."""
         return self.anchors[rows, None] == self.candidates[None, columns]
 
+    def at(self, pairs: Pairs) -> Tensor:
+        """Where the rule holds in a list of pairs: bool (P,)."""
+        return self.anchors[pairs.rows] == self.candidates[pairs.columns]
+
+    def pairs(self, limit: int) -> Pairs | None:
+        """All pairs for which the rule holds, by anchor; None where they are more than ``limit``."""
+        ordered, order = self.candidates.sort()
+        first = torch.searchsorted(ordered, self.anchors)
+        counts = torch.searchsorted(ordered, self.anchors, right=True) - first
+        total = int(counts.sum())
+        if total > limit:
+            return None
+        device = self.anchors.device
+        rows = torch.arange(len(counts), device=device).repeat_interleave(counts, output_size=total)
+        start = first - (counts.cumsum(0) - counts)
+        return Pairs(rows, order[torch.arange(total, device=device) + start[rows]])
+
+
+class Pairs(NamedTuple):
+    """A list of pairs: anchor (P,) and candidate (P,), int64."""
+
+    rows: Tensor
+    columns: Tensor
+
+    def where(self, keep: Tensor) -> Pairs:
+        """The pairs at which ``keep`` (P,) is true."""
+        return Pairs(self.rows[keep], self.columns[keep])
+
+    def __add__(self, other: object) -> Pairs:
+        if not isinstance(other, Pairs):
+            return NotImplemented
+        return Pairs(torch.cat([self.rows, other.rows]), torch.cat([self.columns, other.columns]))
+
+
+class Listed(NamedTuple):
+    """A relation as two lists without a pair in common; all other pairs are negatives."""
+
+    positive: Pairs
+    excluded: Pairs
+
 
 @dataclass(frozen=True, eq=False)
 class Relation:
@@ -40,17 +87,61 @@ class Relation:
     own: Codes
     group: Codes
     barred: Codes | None = None
+    known: Listed | None = None
+    """The relation as lists, where whoever made it knows them; it must say the same as the codes."""
 
     @staticmethod
     def pair_order(count: int, device: torch.device | None = None) -> Relation:
         """``count`` rows that are their own candidates, rows 2i and 2i+1 being the two views of sample i."""
         row = torch.arange(count, device=device)
-        return Relation(Codes(row, row), Codes(row // 2, row // 2))
+        sample = row >> 1
+        return Relation(Codes(row, row), Codes(sample, sample), None, Listed(Pairs(row, row ^ 1), Pairs(row, row)))
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether anchors and candidates are the same rows to every rule."""
+        rules = (self.own, self.group, self.barred)
+        return all(rule is None or rule.anchors is rule.candidates for rule in rules)
+
+    @cached_property
+    def listed(self) -> Listed | None:
+        """The relation as lists of pairs; None where they would be long."""
+        if self.known is not None:
+            return self.known
+        limit = PAIRS_PER_ROW * (len(self.own.anchors) + len(self.own.candidates))
+        own, group = self.own.pairs(limit), self.group.pairs(limit)
+        if own is None or group is None:
+            return None
+        excluded = own
+        if self.barred is not None:
+            barred = self.barred.pairs(limit)
+            if barred is None:
+                return None
+            excluded = own + barred.where(~(self.own.at(barred) | self.group.at(barred)))
+        return Listed(group.where(~self.own.at(group)), excluded)
 
     def tile(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
         """The positives and the negatives in a block of anchors by candidates: two bool tensors."""
         own, group = self.own.tile(rows, columns), self.group.tile(rows, columns)
         neither = own | group
         if self.barred is not None:
-            neither = neither | self.barred.tile(rows, columns)
+            neither |= self.barred.tile(rows, columns)
         return group & ~own, ~neither
+
+    @cached_property
+    def counts(self) -> dict[Over, Tensor]:
+        """How many candidates of each kind every anchor has: (A,), int64."""
+        size, width = len(self.own.anchors), len(self.own.candidates)
+        if self.listed is not None:
+            positives = torch.bincount(self.listed.positive.rows, minlength=size)
+            candidates = width - torch.bincount(self.listed.excluded.rows, minlength=size)
+            return {"positives": positives, "negatives": candidates - positives, "candidates": candidates}
+        positives = torch.zeros(size, dtype=torch.int64, device=self.own.anchors.device)
+        negatives = torch.zeros_like(positives)
+        for start in range(0, size, 512):
+            rows = slice(start, start + 512)
+            for left in range(0, width, 4096):
+                positive, negative = self.tile(rows, slice(left, left + 4096))
+                positives[rows] += positive.sum(1)
+                negatives[rows] += negative.sum(1)
+        return {"positives": positives, "negatives": negatives, "candidates": positives + negatives}

@@ -1,63 +1,54 @@
 """``Contrast``: anchors, candidates, what they are to each other, and the sums over them that objectives are made of.
 
-An objective never sees the similarity matrix. It asks for a few numbers per anchor.
+An objective never sees the similarity matrix. It asks for a few numbers per anchor, and the matrix never exists: it is
+walked block by block, and walked again in the backward pass.
 
-Shapes: A anchors, C candidates, D dimensions. A logit is similarity / temperature (plus the candidate's offset).
+Shapes: A anchors, C candidates, D dimensions. A logit is similarity / temperature, plus the candidate's offset.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from pipeline.contrast import pairs, top
 from pipeline.contrast.relation import Over, Relation
-from pipeline.metrics import METRICS, Metric, similarity, unit
-from pipeline.spec import Refusal, nearest
-
-Phi = Literal["identity", "softplus", "relu", "squared_relu"]
-
-
-@dataclass(frozen=True)
-class LogSumExp:
-    """Ask for log of the sum over ``over`` of exp(scale * similarity / temperature + offset): (A,); -inf over none."""
-
-    over: Over
-    scale: float = 1.0
+from pipeline.contrast.requests import LogSumExp, Phi, Request, Total
+from pipeline.contrast.scores import Distances, Products
+from pipeline.contrast.tiling import Tiling
+from pipeline.contrast.unit import unit, wide
+from pipeline.contrast.walk import Plan, walk
+from pipeline.metrics import METRICS, Metric
+from pipeline.spec import Refusal
+from pipeline.spec import nearest as nearest_name
 
 
 @dataclass(frozen=True, eq=False)
-class Total:
-    """Ask for the sum over ``over`` of phi(sign * logit + side + bias): (A,).
+class Candidates:
+    """Candidates of one origin: vectors (C, D), their relation to the anchors, and an offset (C,) of their logits.
 
-    ``side`` (A,) and ``bias`` (a number or a scalar tensor) receive gradients.
+    ``vectors`` None means the anchors themselves. Origins are kept apart (a batch, a queue) so that none is copied
+    and a gradient is computed only for those that want one.
     """
 
-    phi: Phi
-    over: Over
-    sign: float = 1.0
-    side: Tensor | None = None
-    bias: Tensor | float = 0.0
-
-
-Request = LogSumExp | Total
+    vectors: Tensor | None
+    relation: Relation
+    offset: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """Anchors (A, D) against candidates (C, D) under one relation, metric and temperature. Make one with ``of``."""
+    """Anchors (A, D) against candidates of one or more origins, under one metric. Make one with ``Contrast.of``."""
 
     anchors: Tensor
-    candidates: Tensor
-    relation: Relation
+    parts: tuple[Candidates, ...]
     metric: Metric
     temperature: Tensor | float
-    offset: Tensor | None
-    symmetric: bool
+    unit_length: bool
 
     @staticmethod
     def of(
@@ -69,6 +60,7 @@ class Contrast:
         normalization: str | None = None,
         candidates: Tensor | None = None,
         offset: Tensor | None = None,
+        further: Iterable[Candidates] = (),
     ) -> Contrast:
         """Check and prepare one contrast.
 
@@ -80,52 +72,76 @@ class Contrast:
             normalization: "l2" scales every vector to length 1 first; "none" or None leaves them.
             candidates: (C, D); None means that the anchors are their own candidates.
             offset: (C,) added to each candidate's logit (minus a log noise density, minus log Q); not scaled.
+            further: candidates of other origins (a queue), each with its own relation to the anchors.
 
         Raises:
             Refusal: shapes that do not fit, non-finite vectors, a temperature that is not a positive number.
         """
         if metric not in METRICS:
-            raise Refusal(f"metric = {metric}: unknown; {nearest(metric, METRICS)}")
+            raise Refusal(f"metric = {metric}: unknown; {nearest_name(metric, METRICS)}")
         if normalization not in (None, "none", "l2"):
             raise Refusal(f"normalization = {normalization}: must be l2 or none")
         temperature = 1.0 if temperature is None else temperature
-        tau = float(temperature)
+        tau = _number(temperature)
         if not (math.isfinite(tau) and tau > 0):
             raise Refusal(f"temperature = {tau}: must be a finite number above 0")
-        symmetric = candidates is None
-        first = _prepared(anchors, "anchors", metric, normalization)
-        second = first if candidates is None else _prepared(candidates, "candidates", metric, normalization)
-        if first.shape[1] != second.shape[1]:
-            raise Refusal(f"candidates have {second.shape[1]} dimensions and anchors {first.shape[1]}: must be equal")
-        for codes in (relation.own, relation.group, relation.barred):
-            if codes is not None and (len(codes.anchors), len(codes.candidates)) != (len(first), len(second)):
-                raise Refusal(
-                    f"columns of {len(codes.anchors)} anchors and {len(codes.candidates)} candidates do not match "
-                    f"{len(first)} and {len(second)} vectors: give one integer per row"
-                )
-        return Contrast(first, second, relation, metric, temperature, offset, symmetric)
+        unit_length = metric == "cosine" or normalization == "l2"
+        first = _prepared(anchors, "anchors", unit_length)
+        parts = []
+        for part in (Candidates(candidates, relation, offset), *further):
+            vectors = None if part.vectors is None else _prepared(part.vectors, "candidates", unit_length)
+            _check(first, first if vectors is None else vectors, part)
+            parts.append(Candidates(vectors, part.relation, part.offset))
+        if not isinstance(temperature, Tensor) or not temperature.requires_grad:
+            temperature = tau
+        return Contrast(first, tuple(parts), metric, temperature, unit_length)
 
     def walk(self, *requests: Request) -> tuple[Tensor, ...]:
         """Answer several requests in one walk over the candidates; each answer is (A,)."""
-        positive, negative = self.relation.tile(slice(None), slice(None))
-        masks = {"positives": positive, "negatives": negative, "candidates": positive | negative}
-        raw = similarity(self.anchors, self.candidates, "dot" if self.metric == "cosine" else self.metric)
-        raw = raw / self.temperature
-        return tuple(_answer(request, raw, masks[request.over], self.offset) for request in requests)
+        answers: list[Tensor | None] = [None] * len(requests)
+        for part in self.parts:
+            listed = part.relation.listed
+            apart = [i for i, each in enumerate(requests) if listed is not None and each.over == "positives"]
+            walked = [i for i in range(len(requests)) if i not in apart]
+            found = dict(zip(walked, self._walk(part, [requests[i] for i in walked]), strict=True))
+            if listed is not None and apart:
+                theirs = self.anchors if part.vectors is None else part.vectors
+                logits = pairs.pair_similarity(self.anchors, theirs, listed.positive, self.metric) / self.temperature
+                offset = None if part.offset is None else part.offset[listed.positive.columns]
+                for i in apart:
+                    rows = listed.positive.rows
+                    found[i] = pairs.answer(requests[i], logits, offset, rows, len(self.anchors))
+            for i, request in enumerate(requests):
+                before = answers[i]
+                if before is None:
+                    answers[i] = found[i]
+                else:
+                    answers[i] = _add_exps(before, found[i]) if isinstance(request, LogSumExp) else before + found[i]
+        return tuple(answer for answer in answers if answer is not None)
+
+    def _walk(self, part: Candidates, requests: list[Request]) -> tuple[Tensor, ...]:
+        if not requests:
+            return ()
+        candidates = part.vectors
+        if candidates is None and not (part.offset is None and part.relation.symmetric):
+            candidates = self.anchors
+        plan = Plan(part.relation, self.metric, _number(self.temperature), self.unit_length, tuple(requests))
+        return walk(plan, self.anchors, candidates, self.temperature, part.offset)
 
     def count(self, over: Over) -> Tensor:
         """How many candidates of that kind each anchor has: (A,), int64."""
-        positive, negative = self.relation.tile(slice(None), slice(None))
-        mask = {"positives": positive, "negatives": negative, "candidates": positive | negative}[over]
-        return mask.sum(1)
+        first, *rest = (part.relation.counts[over] for part in self.parts)
+        return sum(rest, first)
 
     def positive(self) -> Tensor:
         """The mean logit of each anchor's positives: (A,); 0 where there are none."""
-        (total,) = self.walk(Total("identity", "positives"))
-        return total / self.count("positives").clamp(min=1)
+        return self.total("identity", "positives") / self.count("positives").clamp(min=1)
 
     def logsumexp(self, over: Over, scale: float = 1.0) -> Tensor:
-        """Log of the sum of exp(scale * similarity / temperature + offset) over each anchor's ``over``: (A,)."""
+        """Log of the sum of exp(scale * similarity / temperature + offset) over each anchor's ``over``: (A,).
+
+        -inf where there are none.
+        """
         return self.walk(LogSumExp(over, scale))[0]
 
     def total(
@@ -139,31 +155,53 @@ class Contrast:
         """The sum of phi(sign * logit + side + bias) over each anchor's ``over``: (A,)."""
         return self.walk(Total(phi, over, sign, side, bias))[0]
 
+    def top(self, k: int) -> tuple[Tensor, Tensor]:
+        """The k nearest negatives of each anchor: logits (A, k), largest first, and candidates (A, k).
 
-def _answer(request: Request, raw: Tensor, mask: Tensor, offset: Tensor | None) -> Tensor:
-    if isinstance(request, LogSumExp):
-        logits = raw * request.scale if offset is None else raw * request.scale + offset
-        some = mask.any(1)
-        logits = logits.masked_fill(~mask, -math.inf).masked_fill(~some[:, None], 0.0)
-        return logits.logsumexp(1).masked_fill(~some, -math.inf)
-    logits = raw if offset is None else raw + offset
-    argument = request.sign * logits + request.bias
-    if request.side is not None:
-        argument = argument + request.side[:, None]
-    if request.phi == "softplus":
-        argument = functional.softplus(argument, threshold=60)
-    elif request.phi != "identity":
-        argument = functional.relu(argument)
-        argument = argument.square() if request.phi == "squared_relu" else argument
-    return argument.masked_fill(~mask, 0.0).sum(1)
+        Candidates are counted through the parts; -inf and -1 stand beyond an anchor's last negative. No gradient.
+        """
+        factor = 1 / _number(self.temperature)
+        found = []
+        for part in self.parts:
+            theirs = self.anchors if part.vectors is None else part.vectors
+            if self.metric in ("cosine", "dot"):
+                scores: Products | Distances = Products(self.anchors, theirs, factor, None)
+            else:
+                scores = Distances(self.anchors, theirs, factor, root=self.metric == "euclidean")
+            found.append((scores, Tiling.of(part.relation, self.anchors.device, upper=False), part.offset))
+        return top.nearest(self.anchors, found, k)
 
 
-def _prepared(vectors: Tensor, name: str, metric: Metric, normalization: str | None) -> Tensor:
+def _number(temperature: Tensor | float) -> float:
+    return float(temperature.detach()) if isinstance(temperature, Tensor) else float(temperature)
+
+
+def _add_exps(first: Tensor, second: Tensor) -> Tensor:
+    """logaddexp whose gradient stays 0 where both are -inf."""
+    none = (first == -math.inf) & (second == -math.inf)
+    both = torch.logaddexp(first.masked_fill(none, 0.0), second.masked_fill(none, 0.0))
+    return both.masked_fill(none, -math.inf)
+
+
+def _prepared(vectors: Tensor, name: str, unit_length: bool) -> Tensor:
     if vectors.ndim != 2 or not vectors.is_floating_point():
         raise Refusal(f"{name} have shape {tuple(vectors.shape)}: must be floating vectors, one a row")
-    bad = int((~vectors.detach().isfinite().all(1)).sum())
+    with torch.no_grad():
+        peaks = torch.linalg.vector_norm(vectors, ord=math.inf, dim=1) if vectors.shape[1] else vectors.sum(1)
+        bad = int((~peaks.isfinite()).sum())
     if bad:
         raise Refusal(f"{name}: {bad} of {len(vectors)} vectors ({bad / len(vectors):.1%}) are not finite")
-    if vectors.dtype in (torch.bfloat16, torch.float16):
-        vectors = vectors.float()
-    return unit(vectors) if metric == "cosine" or normalization == "l2" else vectors
+    return unit(vectors) if unit_length else vectors.to(wide(vectors.dtype))
+
+
+def _check(anchors: Tensor, candidates: Tensor, part: Candidates) -> None:
+    if anchors.shape[1] != candidates.shape[1]:
+        raise Refusal(f"candidates have {candidates.shape[1]} dimensions and anchors {anchors.shape[1]}: must be equal")
+    for codes in (part.relation.own, part.relation.group, part.relation.barred):
+        if codes is not None and (len(codes.anchors), len(codes.candidates)) != (len(anchors), len(candidates)):
+            raise Refusal(
+                f"columns of {len(codes.anchors)} anchors and {len(codes.candidates)} candidates do not match "
+                f"{len(anchors)} and {len(candidates)} vectors: give one integer per row"
+            )
+    if part.offset is not None and part.offset.shape != candidates.shape[:1]:
+        raise Refusal(f"offset has shape {tuple(part.offset.shape)}: must be one number per candidate")
