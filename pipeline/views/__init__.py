@@ -77,6 +77,8 @@ __all__ = [
 def draw_view(images: Tensor, invariances: Sequence[Invariance], keys: Keys) -> Tensor:
     """One view of every image: (N,C,H,W) -> (N,C,H,W), of the same type, on the same device.
 
+    The images are not written to, but are themselves returned where nothing acts on them.
+
     Args:
         images: (N,C,H,W) floating point, values in [0, 1].
         invariances: in their order of application; neighbouring motions are one resampling.

@@ -10,7 +10,7 @@ N images (N,C,H,W), boxes (N,4) as top, left, height, width in whole pixels.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -90,9 +90,8 @@ def crop(images: Tensor, box: Tensor, size: tuple[int, int] | None = None) -> Te
     height, width = images.shape[-2:]
     rows, columns = size or (height, width)
     if images.device.type == "cpu" and height * width > LARGE:
-        return torch.cat(
-            [_crop_one(image, *edges, (rows, columns)) for image, edges in zip(images, box.tolist(), strict=True)]
-        )
+        boxed = zip(images, box.tolist(), strict=True)
+        return torch.cat([_crop_one(image, edges, (rows, columns)) for image, edges in boxed])
     channels, box = images.shape[1], box.to(images.device)
     down = filters(box[:, 0], box[:, 2], height, rows).to(images.dtype)  # (N,rows,H)
     across = filters(box[:, 1], box[:, 3], width, columns).to(images.dtype)  # (N,columns,W)
@@ -102,8 +101,9 @@ def crop(images: Tensor, box: Tensor, size: tuple[int, int] | None = None) -> Te
     return part.reshape(-1, columns, channels, rows).permute(0, 2, 3, 1).contiguous()
 
 
-def _crop_one(image: Tensor, top: int, left: int, height: int, width: int, size: tuple[int, int]) -> Tensor:
-    """One box of one picture: (C,H,W) -> (1,C,rows,columns)."""
+def _crop_one(image: Tensor, box: Sequence[int], size: tuple[int, int]) -> Tensor:
+    """One box (4,) of one picture, resized: (C,H,W) -> (1,C,rows,columns)."""
+    top, left, height, width = box
     part = image[None, :, top : top + height, left : left + width]
     return functional.interpolate(part, size=size, mode="bilinear", antialias=True)
 
