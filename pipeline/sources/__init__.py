@@ -8,10 +8,11 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pipeline.sources.archive import Archive
 from pipeline.sources.digits import Digits
 from pipeline.sources.record import ColumnKind, Item, Note, Record, Refused
 from pipeline.sources.shapes import Shapes
 
-Source = Annotated[Digits | Shapes, Field(discriminator="kind")]
+Source = Annotated[Digits | Shapes | Archive, Field(discriminator="kind")]
 
-__all__ = ["ColumnKind", "Digits", "Item", "Note", "Record", "Refused", "Shapes", "Source"]
+__all__ = ["Archive", "ColumnKind", "Digits", "Item", "Note", "Record", "Refused", "Shapes", "Source"]

@@ -29,8 +29,8 @@ Labels = dict[str, str | float]
 SIDE = 32
 HUES = ("red", "yellow", "green", "cyan", "blue", "magenta")  # 60 degrees apart; red is at 0
 BACKGROUNDS = ("plain", "stripes", "checks", "waves")
-SIZE = (4.5, 6.5)  # radius of the disc of equal area, pixels
-PLACE = (10.5, 21.5)  # centre of area, pixels, so that no figure leaves the canvas
+SIZE = (5.0, 6.5)  # radius of the disc of equal area, pixels
+PLACE = (10.0, 22.0)  # centre of area, pixels, so that no figure leaves the canvas
 TURN = (-30.0, 30.0)  # degrees, clockwise; less than half of any figure's symmetry
 X, Y = np.meshgrid(np.arange(SIDE) + 0.5, np.arange(SIDE) + 0.5)  # the middle of every pixel, (32, 32)
 FACTORS: dict[str, ColumnKind] = {
@@ -79,7 +79,7 @@ def picture(seed: int, number: int, watermark: float | None) -> tuple[Pixels, La
     )
     labels: Labels = {"shape": shape, "hue": HUES[hue], "size": size, "x": x, "y": y, "rotation": rotation}
     labels["background"] = background
-    paint = np.array(colorsys.hsv_to_rgb((hue * 60 + 24 * u[7] - 12) / 360 % 1, 0.6 + 0.4 * u[8], 0.6 + 0.4 * u[9]))
+    paint = colour(60 * hue + 24 * u[7] - 12, 0.5 + 0.35 * u[8])
     cover = coverage(shape, size, x, y, rotation)[..., None]  # (32, 32, 1)
     canvas = ground(background, u[10:16])[..., None] * (1 - cover) + paint * cover  # (32, 32, 3)
     canvas = canvas + 0.08 * (rng.random((SIDE, SIDE, 3)) - 0.5)
@@ -89,6 +89,13 @@ def picture(seed: int, number: int, watermark: float | None) -> tuple[Pixels, La
         if marked:
             canvas[-5:-1, -5:-1] = np.where(np.eye(4, dtype=bool) | np.eye(4, dtype=bool)[::-1], 1.0, 0.0)[..., None]
     return np.rint(255 * np.clip(canvas, 0, 1)).astype(np.uint8), labels
+
+
+def colour(hue: float, luma: float) -> Floats:
+    """The purest colour (3,) of a hue (degrees) and a luma (ITU-R 601), in [0, 1]: brightness does not tell the hue."""
+    pure = np.array(colorsys.hsv_to_rgb(hue / 360 % 1, 1.0, 1.0))
+    found = float(pure @ (0.299, 0.587, 0.114))
+    return pure * (luma / found) if found > luma else pure + (1 - pure) * ((luma - found) / (1 - found))
 
 
 def coverage(shape: str, size: float, x: float, y: float, rotation: float) -> Floats:
@@ -102,18 +109,18 @@ def coverage(shape: str, size: float, x: float, y: float, rotation: float) -> Fl
 
 def ground(background: str, u: Floats) -> Floats:
     """Grey level of the ground at every pixel, (32, 32) in [0, 1], from six uniform numbers."""
-    level, contrast = 0.1 + 0.8 * u[0], 0.15 + 0.25 * u[1]
-    angle, period = np.pi * u[2], 4 + 6 * u[3]
+    level, contrast = 0.1 + 0.2 * u[0], 0.08 + 0.08 * u[1]
+    angle, period = np.pi * u[2], 2.5 + u[3]
     along = (X * np.cos(angle) + Y * np.sin(angle)) / period + u[4]
     across = (Y * np.cos(angle) - X * np.sin(angle)) / period + u[5]
     wave, other = np.sin(2 * np.pi * along), np.sin(2 * np.pi * across)
-    texture: Floats = {
+    textures: dict[str, Floats] = {
         "plain": np.zeros_like(wave),
         "stripes": np.clip(3 * wave, -1, 1),
         "checks": np.clip(6 * wave * other, -1, 1),
         "waves": 0.6 * (wave + np.sin(2 * np.pi * (0.7 * along + 0.4 * other))),
-    }[background]
-    grey: Floats = np.clip(level + contrast * texture, 0.0, 1.0)
+    }
+    grey: Floats = np.clip(level + contrast * textures[background], 0.0, 1.0)
     return grey
 
 

@@ -1,0 +1,174 @@
+"""Archives (tar, tar.gz) of pictures, one file a split or one file for all, as they are: ``class/name.ext``.
+
+An archive is streamed, nothing is ever extracted to disk, and every member but folders is accounted for. What a member
+is called decides only its class; what it is, its bytes decide. Links, devices, absolute paths and paths with ``..`` are
+refused, hidden and system files are no classes, and damage that Python's ``tarfile`` would pass over in silence (it
+ends at the first header that it cannot read) is noticed and told.
+"""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, ClassVar, Literal, Self, cast
+
+from pydantic import Field
+
+from pipeline.sources.record import ColumnKind, Item, Note, Record, Refused, Split
+from pipeline.spec import Refusal, Rule, Spec, nearest
+
+MEMBER_LIMIT = 2**28
+"""bytes; a larger member is refused unread"""
+
+SYSTEM = frozenset({"__MACOSX", "Thumbs.db", "thumbs.db", "desktop.ini", "Desktop.ini"})
+
+NAME_LIMIT = 2**20
+"""bytes of a header that only carries a long name or other attributes"""
+
+NAMING = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+DAMAGE = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
+
+
+class Archive(Spec):
+    """Pictures in a tar or tar.gz a split, or in one for all."""
+
+    kind: Literal["archive"]
+    train: str | None = Field(min_length=1)
+    """file name under the raw path; null: the raw path is itself the file"""
+    test: str | None = Field(min_length=1)
+    """file name under the raw path; null: a share of train is kept for testing (``split``)"""
+    classes: Literal["folder"] | None
+    """folder: column ``label`` is the first folder of a member's path; null: unlabelled"""
+    embedded: ClassVar[bool] = False
+
+    @property
+    def splits_itself(self) -> bool:
+        """Whether the source says what is for testing."""
+        return self.test is not None
+
+    def rules(self) -> Iterator[Rule]:
+        if self.train is None and self.test is not None:
+            yield "train", "must name a file under the raw path, since test does"
+        if self.train is not None and self.train == self.test:
+            yield "test", "must be another file than train; null keeps a share of train for testing"
+        for field, name in (("train", self.train), ("test", self.test)):
+            if name is not None and (name.startswith("/") or ".." in PurePosixPath(name).parts):
+                yield field, "must lie under the raw path: neither absolute nor with '..'"
+
+    def columns(self) -> dict[str, ColumnKind]:
+        """Name and kind of every label column."""
+        return {"label": "class"} if self.classes == "folder" else {}
+
+    def records(self, raw: Path | None) -> Iterator[Item]:
+        """Yield every member of the archives: a record, or why it is none.
+
+        Raises:
+            Refusal: a file is not there (the nearest name is told) or no tar.
+        """
+        if raw is None:
+            raise Refusal("an archive needs a raw path; give it in specs/index.yaml")
+        train = _file(raw if self.train is None else _existing(raw) / self.train)
+        parts: list[tuple[Path, Split | None]] = [(train, None)]
+        if self.test is not None:
+            parts = [(train, "train"), (_file(raw / self.test), "test")]
+        for path, split in parts:
+            for item in members(path):
+                yield self._labelled(item, split) if isinstance(item, Record) else item
+
+    def _labelled(self, record: Record, split: Split | None) -> Record | Refused:
+        folders = PurePosixPath(record.name).parts[:-1]
+        if self.classes is None:
+            return Record(record.name, record.content, {}, split)
+        if not folders:
+            return Refused(record.name, "no class folder", "a member must lie in a folder named as its class")
+        return Record(record.name, record.content, {"label": folders[0]}, split)
+
+
+def members(path: Path) -> Iterator[Item]:
+    """Stream a tar or tar.gz: a record without labels, or a refusal, for every member that is no folder.
+
+    A cut or damaged archive yields what came before the damage, one refusal for the member in which it is, and a note.
+
+    Raises:
+        Refusal: not a tar at all, or damaged from the start.
+    """
+    inside, whole = path.name, 0  # the member being read, and how many were
+    with path.open("rb") as file:
+        gzipped = file.peek(2)[:2] == b"\x1f\x8b"
+        stream = cast(BinaryIO, gzip.GzipFile(fileobj=file, mode="rb") if gzipped else file)
+        try:
+            with tarfile.open(fileobj=stream, mode="r:", tarinfo=_Member, encoding="utf-8") as tar:
+                while (member := tar.next()) is not None:
+                    cast(Any, tar).members.clear()  # else every header stays in memory
+                    inside = printable(member.name)
+                    if not member.isdir():
+                        reason = unfit(member, inside)
+                        yield Refused(inside, *reason) if reason else Record(inside, _content(tar, member))
+                    whole, inside = whole + 1, f"{path.name} after {inside}"
+                if stream.tell() <= tar.offset and not stream.read(1):
+                    yield Note(f"{path.name} lacks the blocks that end an archive; it may be cut")
+                elif any(chunk.strip(b"\0") for chunk in iter(lambda: stream.read(2**20), b"")):
+                    yield Note(f"{path.name} has data after its end, which is not read")
+        except DAMAGE as error:
+            if not whole:
+                raise Refusal(f"{path}: not a tar or tar.gz, or damaged from its start ({error})") from None
+            yield Refused(inside, "archive cut or damaged", str(error))
+            yield Note(f"{path.name} is cut or damaged after {whole} members; what follows is lost")
+
+
+class _Member(tarfile.TarInfo):
+    """A header that raises where ``tarfile`` would end the archive in silence, or read a name of any length."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        try:
+            member = super().frombuf(buf, encoding, errors)
+        except (tarfile.EmptyHeaderError, tarfile.EOFHeaderError):  # type: ignore[attr-defined]
+            raise
+        except tarfile.HeaderError as error:
+            raise tarfile.ReadError(f"unreadable header: {error}") from None
+        if member.size < 0 or (member.type in NAMING and member.size > NAME_LIMIT):
+            raise tarfile.ReadError(f"impossible size in a header: {member.size} bytes")
+        return member
+
+
+def unfit(member: tarfile.TarInfo, name: str) -> tuple[str, str] | None:
+    """Why a member is not read (reason, detail), or None."""
+    parts = PurePosixPath(name).parts
+    if not member.isreg() or member.issparse():
+        kind = "link" if member.issym() or member.islnk() else "sparse file" if member.isreg() else "device or pipe"
+        return "no regular file", f"{kind} to {printable(member.linkname)}" if kind == "link" else kind
+    if name.startswith("/") or ".." in parts or not parts:
+        return "unsafe path", "absolute or with '..'"
+    if any(part.startswith(".") or part in SYSTEM for part in parts):
+        return "hidden or system file", ""
+    if member.size > MEMBER_LIMIT:
+        return "too large", f"{member.size} bytes, limit {MEMBER_LIMIT}"
+    return None
+
+
+def printable(name: str) -> str:
+    """A name that can be written as UTF-8: bytes that are not are shown as \\xNN."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = tar.extractfile(member)
+    assert file is not None  # a regular file
+    return file.read()
+
+
+def _existing(path: Path) -> Path:
+    if not path.exists():
+        beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise Refusal(f"{path}: no such file or folder; {nearest(path.name, beside)}")
+    return path
+
+
+def _file(path: Path) -> Path:
+    if not _existing(path).is_file():
+        raise Refusal(f"{path}: is no file; name the archive in the data spec's source.train")
+    return path
