@@ -13,7 +13,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,37 +22,13 @@ import numpy.typing as npt
 
 from pipeline.data import DataSpec, HashSplit
 from pipeline.images import Pixels, Unreadable, decode, fit_image
+from pipeline.ledger import Ledger
 from pipeline.shards import CARD, INDEX, LEDGER, Column, DataCard, ShardFile, sha256
 from pipeline.sources import ColumnKind, Item, Note, Record, Refused
 from pipeline.spec import Refusal, digest
 from pipeline.tars import SAMPLES, Sample, write_split
 
 SPLITS = ("train", "test")
-
-
-@dataclass
-class Ledger:
-    """What became of every raw file."""
-
-    kept: int = 0
-    refused: list[Refused] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def plain(self) -> dict[str, Any]:
-        """As it is written: seen = kept + refused, the refused by reason and one by one, and notes."""
-        return {
-            "seen": self.kept + len(self.refused),
-            "kept": self.kept,
-            "refused": dict(sorted(Counter(file.reason for file in self.refused).items())),
-            "files": [{"name": file.name, "reason": file.reason, "detail": file.detail} for file in self.refused],
-            "notes": self.notes,
-        }
-
-    def summary(self) -> str:
-        """One line: how many were kept and what was refused."""
-        reasons = Counter(file.reason for file in self.refused)
-        told = "".join(f"; {count} refused: {reason}" for reason, count in reasons.most_common())
-        return f"kept {self.kept} of {self.kept + len(self.refused)}{told}" + "".join(f"; {n}" for n in self.notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ Labels = dict[str, str | float]
 SIDE = 32
 HUES = ("red", "yellow", "green", "cyan", "blue", "magenta")  # 60 degrees apart; red is at 0
 BACKGROUNDS = ("plain", "stripes", "checks", "waves")
-SIZE = (5.0, 6.5)  # radius of the disc of equal area, pixels
-PLACE = (10.0, 22.0)  # centre of area, pixels, so that no figure leaves the canvas
+SIZE = (4.6, 6.2)  # radius of the disc of equal area, pixels
+PLACE = (9.7, 22.3)  # centre of area, pixels, so that no figure leaves the canvas
 TURN = (-30.0, 30.0)  # degrees, clockwise; less than half of any figure's symmetry
 X, Y = np.meshgrid(np.arange(SIDE) + 0.5, np.arange(SIDE) + 0.5)  # the middle of every pixel, (32, 32)
 FACTORS: dict[str, ColumnKind] = {
@@ -132,7 +132,8 @@ def signed_distance(x: Floats, y: Floats, outline: Floats) -> Floats:
     nearest = np.sqrt(((from_x - along * edge_x) ** 2 + (from_y - along * edge_y) ** 2).min(-1))
     straddles = (from_y < 0) != (from_y < edge_y)
     crossings = straddles & ((edge_x * from_y > edge_y * from_x) == (edge_y > 0))
-    return np.where(crossings.sum(-1) % 2 == 1, -nearest, nearest)
+    inside = crossings.sum(-1) % 2 == 1
+    return np.asarray(np.where(inside, -nearest, nearest), dtype=np.float64)
 
 
 def _arc(radius: float, first: float, last: float, count: int, down: float = 0.0) -> Floats:
