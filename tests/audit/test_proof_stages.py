@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import normalize
 
 import stages
 from pipeline.embeddings import Embeddings, unusable
@@ -97,6 +98,25 @@ def test_a_separated_space_passes_and_every_figure_is_stated(place, capsys):
     assert "label" in capsys.readouterr().out
 
 
+def test_each_measure_is_of_the_rows_that_it_states(place):
+    (place / "specs/x.yaml").write_text(SPEC.replace("samples: 50", "samples: 60"))
+    audit.main(["x"])
+    measures, space = read("audit", "measures.json")["measures"], Embeddings(place / "work/embed/x")
+    for layer in "hz":
+        rows = {split: space.features(split, layer) for split in ("test", "view0", "view1")}
+        a, b = (normalize(rows[split].astype(np.float64)) for split in ("view0", "view1"))
+        assert measures[f"positive_similarity.{layer}"]["value"] == pytest.approx((a * b).sum(1).mean(), abs=1e-5)
+        assert measures[f"alignment.{layer}"]["value"] == pytest.approx(np.square(a - b).sum(1).mean(), abs=1e-5)
+        kernel = np.exp(-2 * np.square(a[:, None] - a).sum(-1))[~np.eye(60, dtype=bool)].mean()
+        assert measures[f"uniformity.{layer}"]["value"] == pytest.approx(np.log(kernel), abs=1e-5)
+        shares = np.linalg.eigvalsh(np.cov(rows["test"].T))
+        shares /= shares.sum()
+        assert measures[f"effective_rank.{layer}"]["value"] == pytest.approx(
+            np.exp(-(shares * np.log(shares)).sum()), rel=1e-5
+        )
+        np.testing.assert_allclose(read("audit", "measures.json")["spectra"][layer], shares[::-1], rtol=1e-4)
+
+
 def test_the_same_input_writes_the_same_bytes(place):
     files = ("probe/x/figures.json", "audit/x/measures.json", "judge/x/verdict.json")
     run_all()
@@ -155,7 +175,7 @@ def test_broken_numbers_in_one_layer_are_named_and_the_rest_is_reported(place):
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 300.0])
 def test_a_collapsed_space_fails_for_the_right_reason(place, value):
-    spoil(place, "h", lambda rows: np.full_like(rows, value) * (1 + 1e-7 * np.random.default_rng(0).normal()))
+    spoil(place, "h", lambda rows: value * (1 + 1e-7 * np.random.default_rng(0).normal(size=rows.shape)))
     run_all()
     row = read("judge", "verdict.json")["rows"][0]
     assert (row["verdict"], row["note"]) == ("failed", "not computable: all rows are equal")

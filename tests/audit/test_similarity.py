@@ -52,6 +52,15 @@ def test_a_fully_collapsed_space_has_equal_positives_and_negatives():
     assert negative_similarity(x, x).histogram[BINS - 1] == 380
 
 
+def test_the_interval_of_the_negatives_is_that_of_deleting_one_sample_after_the_other():
+    a, b = views(40, 3)
+    b = unit(b * [1, 0.3, 2] + [0.5, 0, 0])  # a and b unlike, so that rows and columns of the matrix differ
+    found = negative_similarity(a, b).mean
+    without = [negative_similarity(np.delete(a, i, 0), np.delete(b, i, 0)).mean.value for i in range(40)]
+    error = np.sqrt(39 / 40 * np.square(without - np.mean(without)).sum())
+    assert found.high - found.value == pytest.approx(1.959964 * error, rel=1e-3)
+
+
 def test_nineteen_of_twenty_intervals_of_the_negatives_hold_the_true_mean():
     def draw(n, seed):
         random = np.random.default_rng(seed)
