@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline import probes
 from pipeline.audit import Audit, Threshold, column_of, range_of
 from pipeline.audit.judge import Measured, judge, ruling
 from pipeline.spec import Refusal, SpecError, parse
@@ -118,6 +119,12 @@ def test_an_unknown_measure_offers_the_nearest(name, offer):
     (told,) = faults({"measure": name, "at_least": 1})
     start = re.escape(f'specs/x.yaml: audit.thresholds[0].measure = "{name}": unknown measure; ')
     assert re.fullmatch(rf"{start}did you mean '{offer}'\?", told)
+
+
+def test_the_names_of_probe_figures_are_those_that_the_probes_write():
+    names = [f"probe.x.{each}.{layer}" for each in probes.PROBES for layer in probes.LAYERS]
+    assert all(column_of(name + end) == "x" for name in names for end in ("", ".view0"))
+    assert set(probes.SPLITS) == {"test", "view0"}
 
 
 def test_a_threshold_has_exactly_one_bound():

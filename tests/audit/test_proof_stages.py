@@ -5,7 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.preprocessing import normalize
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler, normalize
 
 import stages
 from pipeline.embeddings import Embeddings, unusable
@@ -115,6 +117,26 @@ def test_each_measure_is_of_the_rows_that_it_states(place):
             np.exp(-(shares * np.log(shares)).sum()), rel=1e-5
         )
         np.testing.assert_allclose(read("audit", "measures.json")["spectra"][layer], shares[::-1], rtol=1e-4)
+
+
+def test_each_probe_figure_is_scikit_learns_on_the_rows_that_it_states(place):
+    probe.main(["x"])
+    space = Embeddings(place / "work/embed/x")
+    known, truth = space.labels("train", "label"), space.labels("test", "label")
+    for layer in ("h", "z", "raw", "untrained"):
+        oracle = KNeighborsClassifier(
+            5, metric="cosine", algorithm="brute", weights=lambda distance: np.exp((1 - distance) / 0.07)
+        ).fit(space.features("train", layer), known)
+        scaler = StandardScaler().fit(space.features("train", layer))
+        lines = LogisticRegression(C=1 / (120 * 1e-3)).fit(scaler.transform(space.features("train", layer)), known)
+        for split in ("test", "view0"):
+            rows = space.features(split, layer)
+            knn = figure(layer=layer, probe="knn", split=split, control=None)
+            linear = figure(layer=layer, probe="linear", split=split, control=None)
+            assert knn["accuracy"] == pytest.approx((oracle.predict(rows) == truth).mean(), abs=1e-5)
+            expected = (lines.predict(scaler.transform(rows)) == truth).mean()
+            assert linear["accuracy"] == pytest.approx(expected, abs=1.01 / 60)
+            assert knn["chance"] == pytest.approx(np.bincount(known).max() / 120, abs=1e-6)
 
 
 def test_the_same_input_writes_the_same_bytes(place):
