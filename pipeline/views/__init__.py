@@ -17,21 +17,18 @@ from torch import Tensor
 
 from pipeline.keys import Keys
 from pipeline.spec import Refusal
+from pipeline.views.combinators import Choose, Combinator, Compose, Maybe, Repeat
 from pipeline.views.factors import FACTORS, MEANINGS, SYNONYMS, factor
-from pipeline.views.image_colour import Brightness, ColorJitter, Contrast, Grayscale, Hue, Saturation
+from pipeline.views.image_colour import Brightness, Contrast, Grayscale, Hue, Saturation
 from pipeline.views.image_crop import ResizedCrop
+from pipeline.views.image_damage import Erase, Jpeg
 from pipeline.views.image_detail import Blur, Noise
-from pipeline.views.image_geometry import (
-    HorizontalFlip,
-    Motion,
-    Parameters,
-    RightAngle,
-    Rotation,
-    Shift,
-    VerticalFlip,
-    move,
-    together,
-)
+from pipeline.views.image_geometry import HorizontalFlip, RightAngle, Rotation, Shift, VerticalFlip
+from pipeline.views.image_jitter import ColorJitter
+from pipeline.views.image_plane import Parameters
+from pipeline.views.image_projection import Affine, Perspective
+from pipeline.views.image_tone import ChannelDrop, ChannelGain, Posterize, Sharpness, Solarize
+from pipeline.views.sequence import apply_all, draw_all
 
 Invariance = Annotated[
     Shift
@@ -39,6 +36,8 @@ Invariance = Annotated[
     | RightAngle
     | HorizontalFlip
     | VerticalFlip
+    | Affine
+    | Perspective
     | ResizedCrop
     | Brightness
     | Contrast
@@ -46,8 +45,19 @@ Invariance = Annotated[
     | Hue
     | ColorJitter
     | Grayscale
+    | Solarize
+    | Posterize
+    | Sharpness
+    | ChannelGain
+    | ChannelDrop
     | Blur
-    | Noise,
+    | Noise
+    | Erase
+    | Jpeg
+    | Compose
+    | Choose
+    | Maybe
+    | Repeat,
     Field(discriminator="kind"),
 ]
 """One thing that the space must ignore.
@@ -57,14 +67,44 @@ Each has ``draw(keys)``, ``apply(images, parameters)``, ``at(strength)`` (0 the 
 undoes it, but for rounding and the canvas's edge) and whether all of its kind form a ``group``.
 """
 
+for _combinator in get_args(Combinator):  # made of invariances, so complete only now
+    _combinator.model_rebuild(_types_namespace={"Invariance": Invariance})
+
 BLOCK = 2**20  # values that are worked on at a time on a CPU: 4 MiB
 
 __all__ = [
     "FACTORS",
     "MEANINGS",
     "SYNONYMS",
+    "Affine",
+    "Blur",
+    "Brightness",
+    "ChannelDrop",
+    "ChannelGain",
+    "Choose",
+    "ColorJitter",
+    "Compose",
+    "Contrast",
+    "Erase",
+    "Grayscale",
+    "HorizontalFlip",
+    "Hue",
     "Invariance",
+    "Jpeg",
+    "Maybe",
+    "Noise",
     "Parameters",
+    "Perspective",
+    "Posterize",
+    "Repeat",
+    "ResizedCrop",
+    "RightAngle",
+    "Rotation",
+    "Saturation",
+    "Sharpness",
+    "Shift",
+    "Solarize",
+    "VerticalFlip",
     "apply_view",
     "draw_parameters",
     "draw_view",
@@ -93,7 +133,7 @@ def draw_view(images: Tensor, invariances: Sequence[Invariance], keys: Keys) -> 
 
 def draw_parameters(invariances: Sequence[Invariance], keys: Keys) -> list[Parameters]:
     """The parameters of every invariance: tensors (N,...) by name, on the CPU; each has a stream of its own."""
-    return [invariance.draw(keys.fold(position)) for position, invariance in enumerate(invariances)]
+    return draw_all(invariances, keys)
 
 
 def apply_view(images: Tensor, invariances: Sequence[Invariance], parameters: Sequence[Parameters]) -> Tensor:
@@ -114,28 +154,17 @@ def apply_view(images: Tensor, invariances: Sequence[Invariance], parameters: Se
     for start in range(0, len(images), count):
         rows = slice(start, start + count)
         block = [{name: values[rows] for name, values in drawn.items()} for drawn in parameters]
-        parts.append(_apply(images[rows], invariances, block))
+        # half precision has too few digits for coordinates and for sums over filters
+        view = images[rows].float() if images.dtype in (torch.float16, torch.bfloat16) else images[rows]
+        parts.append(apply_all(view, invariances, block).to(images.dtype))
     return torch.cat(parts) if len(parts) > 1 else parts[0]
-
-
-def _apply(images: Tensor, invariances: Sequence[Invariance], parameters: Sequence[Parameters]) -> Tensor:
-    # half precision has too few digits for coordinates and for sums over filters
-    view = images.float() if images.dtype in (torch.float16, torch.bfloat16) else images
-    run: list[tuple[Motion, Parameters]] = []
-    for invariance, drawn in zip(invariances, parameters, strict=True):
-        motion = invariance if isinstance(invariance, get_args(Motion)) else None
-        if run and (motion is None or not all(together(earlier, motion) for earlier, _ in run)):
-            view, run = move(view, run), []
-        if motion is not None:
-            run.append((motion, drawn))
-        else:
-            view = invariance.apply(view, drawn)
-    view = move(view, run) if run else view
-    return view.to(images.dtype)
 
 
 def fault(invariance: Invariance, channels: int, height: int, width: int) -> str | None:
     """Why an invariance cannot be used on images of this size, with a remedy; None if it can."""
+    if isinstance(invariance, get_args(Combinator)):
+        reasons = ((part.kind, fault(part, channels, height, width)) for part in invariance.parts)
+        return next((f"{kind} {reason}" for kind, reason in reasons if reason), None)
     if isinstance(invariance, RightAngle) and height != width:
         return f"needs square images, the data is {height} x {width}; use horizontal_flip and vertical_flip"
     if isinstance(invariance, Shift) and invariance.pixels >= min(height, width):

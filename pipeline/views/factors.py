@@ -8,13 +8,17 @@ MEANINGS: dict[str, str] = {
     "aspect": "how wide a thing is for its height",
     "orientation": "how a thing is turned in the picture plane",
     "chirality": "which of two mirror images a thing is",
+    "viewpoint": "from which side a thing is seen",
+    "occlusion": "which part of a thing is hidden",
     "brightness": "how light the picture is as a whole",
     "contrast": "how far light and dark lie apart",
     "saturation": "how strong the colours are",
     "hue": "which colour a thing has",
+    "spectrum": "how the channels compare in strength, of any number of bands",
     "texture": "fine, repeated surface detail",
     "sharpness": "how well the picture is in focus",
     "noise": "random variation of the single pixels",
+    "compression": "artefacts of lossy storage",
 }
 """Every factor, with its meaning."""
 

@@ -1,4 +1,4 @@
-"""Invariances to light and colour: brightness, contrast, saturation, hue, their random mixture, and grayscale.
+"""Invariances to light and colour: brightness, contrast, saturation, hue, grayscale.
 
 The arithmetic is torchvision's (``transforms.v2.functional``), clamps and all, with one factor a sample.
 
@@ -15,11 +15,9 @@ from torch import Tensor
 
 from pipeline.keys import Keys
 from pipeline.spec import Spec
-from pipeline.views.image_geometry import Parameters, applied
+from pipeline.views.image_plane import Parameters, applied
 
 LUMA = (0.2989, 0.587, 0.114)  # ITU-R BT.601, the digits that torchvision uses
-BLENDS = ("brightness", "contrast", "saturation")  # numbers 0, 1, 2 of a jitter's order
-HUE = 3  # the number of the hue in it
 
 
 def needs_colour(channels: int) -> str | None:
@@ -42,7 +40,7 @@ class Brightness(Spec):
 
     def draw(self, keys: Keys) -> Parameters:
         """``factor`` (N,)."""
-        return {"factor": _factor(keys, "factor", self.amount, applied(keys, self.probability))}
+        return {"factor": draw_factor(keys, "factor", self.amount, applied(keys, self.probability))}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         return brighten(images, parameters["factor"])
@@ -70,7 +68,7 @@ class Contrast(Spec):
 
     def draw(self, keys: Keys) -> Parameters:
         """``factor`` (N,)."""
-        return {"factor": _factor(keys, "factor", self.amount, applied(keys, self.probability))}
+        return {"factor": draw_factor(keys, "factor", self.amount, applied(keys, self.probability))}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         return stretch(images, parameters["factor"])
@@ -98,7 +96,7 @@ class Saturation(Spec):
 
     def draw(self, keys: Keys) -> Parameters:
         """``factor`` (N,)."""
-        return {"factor": _factor(keys, "factor", self.amount, applied(keys, self.probability))}
+        return {"factor": draw_factor(keys, "factor", self.amount, applied(keys, self.probability))}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         return saturate(images, parameters["factor"])
@@ -142,54 +140,6 @@ class Hue(Spec):
         return needs_colour(channels)
 
 
-class ColorJitter(Spec):
-    """Brightness, contrast, saturation and hue, in an order drawn for each picture (SimCLR, MoCo v2, BYOL)."""
-
-    kind: Literal["color_jitter"] = "color_jitter"
-    brightness: float = Field(ge=0)
-    """largest change of the factor; 0 leaves it out"""
-    contrast: float = Field(ge=0)
-    """largest change of the factor; 0 leaves it out"""
-    saturation: float = Field(ge=0)
-    """largest change of the factor; 0 leaves it out"""
-    hue: float = Field(ge=0, le=0.5)
-    """largest angle, in turns of the hue circle; 0 leaves it out"""
-    probability: float = Field(default=1.0, ge=0, le=1)
-    """of being changed at all"""
-
-    invertible: ClassVar[bool] = False
-    group: ClassVar[bool] = False
-
-    @property
-    def removes(self) -> frozenset[str]:
-        """The factors whose range is not 0."""
-        amounts = {"brightness": self.brightness, "contrast": self.contrast}
-        amounts |= {"saturation": self.saturation, "hue": self.hue}
-        return frozenset(name for name, amount in amounts.items() if amount > 0)
-
-    def draw(self, keys: Keys) -> Parameters:
-        """Three factors and ``hue`` in turns (N,); ``order`` (N,4) int64: which of the four is first, second, ..."""
-        acts = applied(keys, self.probability)
-        return {
-            "brightness": _factor(keys, "brightness", self.brightness, acts),
-            "contrast": _factor(keys, "contrast", self.contrast, acts),
-            "saturation": _factor(keys, "saturation", self.saturation, acts),
-            "hue": keys.uniform("hue", -self.hue, self.hue) * acts,
-            "order": keys.orders("order", 4),
-        }
-
-    def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
-        return jitter(images, parameters)
-
-    def at(self, strength: float) -> ColorJitter:
-        """The same with its ranges scaled by ``strength`` in [0, 1]; 0 is the identity."""
-        names = ("brightness", "contrast", "saturation", "hue")
-        return self.model_copy(update={name: getattr(self, name) * strength for name in names})
-
-    def channels_fault(self, channels: int) -> str | None:
-        return needs_colour(channels) if self.saturation > 0 or self.hue > 0 else None
-
-
 class Grayscale(Spec):
     """Replace the colours by their gray, in all three channels."""
 
@@ -217,7 +167,8 @@ class Grayscale(Spec):
         return needs_colour(channels)
 
 
-def _factor(keys: Keys, stream: str, amount: float, acts: Tensor) -> Tensor:
+def draw_factor(keys: Keys, stream: str, amount: float, acts: Tensor) -> Tensor:
+    """Factors (N,) from 1 - amount (at least 0) to 1 + amount, 1 where ``acts`` (N,) is false."""
     factor = keys.uniform(stream, max(0.0, 1.0 - amount), 1.0 + amount)
     return torch.where(acts, factor, 1.0)
 
@@ -232,17 +183,17 @@ def gray(images: Tensor) -> Tensor:
 
 def brighten(images: Tensor, factor: Tensor) -> Tensor:
     """``factor`` (N,) times ``images`` (N,C,H,W), cut to [0, 1]."""
-    return (images * _rows(factor, images)).clamp_(0.0, 1.0)
+    return (images * by_row(factor, images)).clamp_(0.0, 1.0)
 
 
 def stretch(images: Tensor, factor: Tensor) -> Tensor:
     """Change the contrast of ``images`` (N,C,H,W) about the mean of their gray."""
-    return _blend(images, gray(images).mean((1, 2, 3), keepdim=True), _rows(factor, images))
+    return _blend(images, gray(images).mean((1, 2, 3), keepdim=True), by_row(factor, images))
 
 
 def saturate(images: Tensor, factor: Tensor) -> Tensor:
     """Change the saturation of ``images`` (N,3,H,W) about their gray."""
-    return _blend(images, gray(images), _rows(factor, images))
+    return _blend(images, gray(images), by_row(factor, images))
 
 
 def turn_hue(images: Tensor, turn: Tensor) -> Tensor:
@@ -267,39 +218,8 @@ def turn_hue(images: Tensor, turn: Tensor) -> Tensor:
     return turned.clamp_(0.0, 1.0)
 
 
-def jitter(images: Tensor, parameters: Parameters) -> Tensor:
-    """Apply the four operations to ``images`` (N,C,H,W), each row in its own order.
-
-    Brightness, contrast and saturation are one blend, factor * image + (1 - factor) * other, with the other being
-    nothing, the mean of the gray, and the gray. So all rows take their first, second and third blend together, and
-    the hue is turned before, between or after them in the rows whose order says so.
-    """
-    images = images.clone()
-    order = parameters["order"]
-    slot = (order == HUE).int().argmax(1)  # (N,): how many blends come before the hue
-    blends = order[order != HUE].view(-1, 3)  # (N,3): the order of the others
-    factors = torch.stack([parameters[name] for name in BLENDS], dim=1).gather(1, blends)  # (N,3)
-    for step in range(4):
-        rows = ((slot == step) & (parameters["hue"] != 0)).nonzero().flatten()
-        if len(rows):
-            where = rows.to(images.device)
-            images[where] = turn_hue(images[where], parameters["hue"][rows])
-        if step < 3:
-            images = _blend_each(images, factors[:, step], blends[:, step])
-    return images
-
-
-def _blend_each(images: Tensor, factor: Tensor, kind: Tensor) -> Tensor:
-    """Blend each row with what its ``kind`` (N,), a place in BLENDS, says, by its ``factor`` (N,)."""
-    shade = gray(images)
-    mean = shade.mean((1, 2, 3), keepdim=True)
-    rest = 1.0 - factor
-    other = shade.mul_(_rows(rest * (kind == BLENDS.index("saturation")), images))
-    other.add_(mean.mul_(_rows(rest * (kind == BLENDS.index("contrast")), images)))
-    return images.mul_(_rows(factor, images)).add_(other).clamp_(0.0, 1.0)
-
-
-def _rows(factor: Tensor, images: Tensor) -> Tensor:
+def by_row(factor: Tensor, images: Tensor) -> Tensor:
+    """Factors (N,) as they multiply ``images``: (N,1,1,1)."""
     return factor.to(images)[:, None, None, None]
 
 

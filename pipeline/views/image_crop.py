@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
-from pipeline.views.image_geometry import Parameters, applied
+from pipeline.views.image_plane import Parameters, applied
 
 TRIES = 10  # torchvision's: boxes drawn before the whole picture is taken
 LARGE = 48 * 48  # pixels from which pictures on a CPU go one by one

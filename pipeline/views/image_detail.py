@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pipeline.keys import Keys, normal_field
 from pipeline.spec import Rule, Spec
-from pipeline.views.image_geometry import Parameters, applied
+from pipeline.views.image_plane import Parameters, applied
 
 
 class Blur(Spec):

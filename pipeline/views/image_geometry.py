@@ -1,26 +1,22 @@
-"""Invariances to where and how a picture lies: shift, rotation, right angles, mirrors; one resampling for all of them.
+"""Invariances to where and how a picture lies: shift, rotation, right angles and mirrors.
 
-Each is a map of the plane about the picture's centre. Neighbours in a list are composed as 3x3 matrices first and
-resampled once (bilinear), so that a shift and a rotation blur once and the canvas cuts once, at the end. Mirrors and
-right angles alone move pixels and are exact.
+Each is a map of the plane about the picture's centre, given as ``matrix``; so neighbours in a list compose (see
+sequence.py). Mirrors and right angles move whole pixels and are exact.
 
 N images (N,C,H,W); matrices (N,3,3) map pixels of the output to pixels of the input, from the centre, x right, y down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
-from torch.nn import functional
 
 from pipeline.keys import Keys
 from pipeline.spec import Spec
-
-Parameters = dict[str, Tensor]
+from pipeline.views.image_plane import Parameters, applied, permute, resample
 
 
 class Shift(Spec):
@@ -44,9 +40,9 @@ class Shift(Spec):
         return {"shift": shift * applied(keys, self.probability)[:, None]}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
-        return move(images, [(self, parameters)])
+        return resample(images, self.matrix(parameters, *images.shape[-2:]), self.fill)
 
-    def matrix(self, parameters: Parameters) -> Tensor:
+    def matrix(self, parameters: Parameters, height: int, width: int) -> Tensor:
         matrix = torch.eye(3).repeat(len(parameters["shift"]), 1, 1)
         matrix[:, :2, 2] = -parameters["shift"]
         return matrix
@@ -80,9 +76,9 @@ class Rotation(Spec):
         return {"degrees": degrees * applied(keys, self.probability)}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
-        return move(images, [(self, parameters)])
+        return resample(images, self.matrix(parameters, *images.shape[-2:]), self.fill)
 
-    def matrix(self, parameters: Parameters) -> Tensor:
+    def matrix(self, parameters: Parameters, height: int, width: int) -> Tensor:
         angle = parameters["degrees"].deg2rad()
         matrix = torch.eye(3).repeat(len(angle), 1, 1)
         matrix[:, 0, 0] = matrix[:, 1, 1] = angle.cos()
@@ -114,9 +110,9 @@ class RightAngle(Spec):
         return {"turns": keys.integers("turns", 0, 4) * applied(keys, self.probability)}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
-        return move(images, [(self, parameters)])
+        return permute(images, self.matrix(parameters, *images.shape[-2:]))
 
-    def matrix(self, parameters: Parameters) -> Tensor:
+    def matrix(self, parameters: Parameters, height: int, width: int) -> Tensor:
         turns = torch.tensor([[[1, 0], [0, 1]], [[0, -1], [1, 0]], [[-1, 0], [0, -1]], [[0, 1], [-1, 0]]]).float()
         matrix = torch.eye(3).repeat(len(parameters["turns"]), 1, 1)
         matrix[:, :2, :2] = turns[parameters["turns"]]
@@ -146,9 +142,9 @@ class HorizontalFlip(Spec):
         return {"flipped": applied(keys, self.probability)}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
-        return move(images, [(self, parameters)])
+        return permute(images, self.matrix(parameters, *images.shape[-2:]))
 
-    def matrix(self, parameters: Parameters) -> Tensor:
+    def matrix(self, parameters: Parameters, height: int, width: int) -> Tensor:
         matrix = torch.eye(3).repeat(len(parameters["flipped"]), 1, 1)
         matrix[parameters["flipped"], 0, 0] = -1.0
         return matrix
@@ -177,9 +173,9 @@ class VerticalFlip(Spec):
         return {"flipped": applied(keys, self.probability)}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
-        return move(images, [(self, parameters)])
+        return permute(images, self.matrix(parameters, *images.shape[-2:]))
 
-    def matrix(self, parameters: Parameters) -> Tensor:
+    def matrix(self, parameters: Parameters, height: int, width: int) -> Tensor:
         matrix = torch.eye(3).repeat(len(parameters["flipped"]), 1, 1)
         matrix[parameters["flipped"], 1, 1] = -1.0
         return matrix
@@ -190,62 +186,3 @@ class VerticalFlip(Spec):
 
     def channels_fault(self, channels: int) -> str | None:
         return None
-
-
-Motion = Shift | Rotation | RightAngle | HorizontalFlip | VerticalFlip
-"""An invariance that is a map of the plane, and so composes with its neighbours."""
-
-
-def applied(keys: Keys, probability: float) -> Tensor:
-    """Whether an operation acts on each row: (N,) bool, true with the given probability."""
-    return keys.uniform("applied") < probability
-
-
-def together(first: Motion, second: Motion) -> bool:
-    """Whether two neighbours are one resampling: what comes in at the edges must be the same."""
-    fills = {motion.fill for motion in (first, second) if isinstance(motion, Shift | Rotation)}
-    return len(fills) <= 1
-
-
-def move(images: Tensor, motions: Sequence[tuple[Motion, Parameters]]) -> Tensor:
-    """Apply neighbouring motions, in their order, as one map: (N,C,H,W) -> (N,C,H,W)."""
-    matrix = torch.eye(3).expand(len(images), 3, 3)
-    for motion, parameters in motions:
-        matrix = matrix @ motion.matrix(parameters)
-    fills = [motion.fill for motion, _ in motions if isinstance(motion, Shift | Rotation)]
-    return resample(images, matrix, fills[0]) if fills else permute(images, matrix)
-
-
-def resample(images: Tensor, matrix: Tensor, fill: float = 0.0) -> Tensor:
-    """Bilinear values of ``images`` (N,C,H,W) at the mapped pixels; ``fill`` outside. Rows with no motion are exact.
-
-    The canvas lies on an unbounded plane of ``fill``, so a pixel at the edge is a mixture of picture and fill.
-    """
-    height, width = images.shape[-2:]
-    size = torch.tensor([width, height], dtype=matrix.dtype)
-    theta = matrix[:, :2].clone()
-    theta[:, :, :2] *= size[None, None, :] / size[None, :, None]  # pixels to the grid's units, halves of the canvas
-    theta[:, :, 2] *= 2.0 / size
-    grid = functional.affine_grid(theta.to(images), list(images.shape), align_corners=False)
-    moved = (
-        functional.grid_sample(images - fill, grid, mode="bilinear", padding_mode="zeros", align_corners=False) + fill
-    )
-    still = (matrix == torch.eye(3)).flatten(1).all(1).nonzero().flatten().to(images.device)
-    return moved.index_copy_(0, still, images[still]) if len(still) else moved
-
-
-def permute(images: Tensor, matrix: Tensor) -> Tensor:
-    """Mirrors and right angles of ``images`` (N,C,H,W), as moves of whole pixels; quarter turns need H = W."""
-    moved = images.clone()
-    signs = matrix[:, :2, :2].round().long()
-    # the eight symmetries of a square: swap x and y or not, then mirror x, y or both
-    code = (signs[:, 0, 0] == 0).long() * 4 + (signs[:, 0].sum(-1) < 0).long() * 2 + (signs[:, 1].sum(-1) < 0).long()
-    for value in range(1, 8):
-        rows = (code == value).nonzero().flatten().to(images.device)
-        if len(rows):
-            part = images[rows]
-            # out(x, y) = in(sx * (x or y), sy * (y or x)): mirror the input first, then swap
-            mirrored = [axis for axis, flag in ((-1, value & 2), (-2, value & 1)) if flag]
-            part = part.flip(mirrored) if mirrored else part
-            moved[rows] = part.transpose(-1, -2) if value & 4 else part
-    return moved

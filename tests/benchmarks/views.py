@@ -26,6 +26,9 @@ SIMCLR: tuple[Invariance, ...] = (  # Chen et al. 2020, appendix B.9: at 32 pixe
     ColorJitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1, probability=0.8),
     Grayscale(probability=0.2),
 )
+MATRIX = tuple(
+    each.model_copy(update={"method": "matrix"}) if isinstance(each, ColorJitter) else each for each in SIMCLR
+)
 
 
 def best(rounds: int, runs: dict[str, Callable[[], int]]) -> dict[str, float]:
@@ -79,6 +82,7 @@ def main() -> None:
     runs = {
         "torchvision v2, float tensor, one by one": one_by_one(images[:64], reference),
         "pipeline.views, SimCLR": batched(images, SIMCLR),
+        "pipeline.views, SimCLR by colour matrix": batched(images, MATRIX),
     }
     runs |= {f"  {invariance.kind} alone": batched(images, (invariance,)) for invariance in SIMCLR}
     keys = Keys.of(0, 0, np.arange(batch), 0)

@@ -13,15 +13,34 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
+from sklearn.datasets import load_sample_images
 from torch import Tensor
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as reference
 
 from pipeline.keys import Keys
-from pipeline.views import Blur, Grayscale, HorizontalFlip, ResizedCrop, RightAngle, Rotation, Shift, VerticalFlip
-from pipeline.views.image_colour import ColorJitter, brighten, jitter, saturate, stretch, turn_hue
+from pipeline.views import (
+    Affine,
+    Blur,
+    ColorJitter,
+    Grayscale,
+    HorizontalFlip,
+    Jpeg,
+    Perspective,
+    Posterize,
+    ResizedCrop,
+    RightAngle,
+    Rotation,
+    Shift,
+    Solarize,
+    VerticalFlip,
+)
+from pipeline.views.image_colour import brighten, saturate, stretch, turn_hue
 from pipeline.views.image_crop import boxes, crop
 from pipeline.views.image_detail import blur
+from pipeline.views.image_jitter import jitter
+from pipeline.views.image_tone import sharpen
 
 ARITHMETIC = 1e-6
 RESAMPLING = 2e-5
@@ -213,3 +232,93 @@ def test_cutting_the_kernel_at_four_sigma_changes_nothing_that_shows() -> None:
     images, invariance = pictures(10, 32, 32), Blur(sigma=(1.5, 1.5), probability=1.0)
     ours = invariance.apply(images, invariance.draw(keys(10)))
     assert worst(ours, lambda row: reference.gaussian_blur(images[row], [61, 61], [1.5, 1.5])) < 2e-4
+
+
+@EACH_SIZE
+def test_affine(size: tuple[int, int]) -> None:
+    images, invariance = pictures(30, *size), Affine(degrees=180, pixels=4, scale=(0.5, 2.0), shear=40)
+    drawn = invariance.draw(keys(30))
+    ours = invariance.apply(images, drawn)
+
+    def theirs(row: int) -> Tensor:
+        degrees, zoom, shear = (float(drawn[name][row]) for name in ("degrees", "scale", "shear"))
+        return reference.affine(images[row], -degrees, drawn["shift"][row].tolist(), zoom, [shear, 0.0], BILINEAR)
+
+    assert worst(ours, theirs) < 5e-5
+
+
+@EACH_SIZE
+def test_perspective(size: tuple[int, int]) -> None:
+    """torchvision reads its points half a pixel off, from the canvas's edge; so half a pixel is added to them here."""
+    images, invariance = pictures(30, *size), Perspective(distortion=0.6, probability=1.0)
+    drawn = invariance.draw(keys(30))
+    ours = invariance.apply(images, drawn)
+    right, low = size[1] - 1, size[0] - 1
+    start = torch.tensor([[0, 0], [right, 0], [right, low], [0, low]]).double() + 0.5
+    centre = torch.tensor([right / 2, low / 2]).double() + 0.5
+
+    def theirs(row: int) -> Tensor:
+        end = centre + (start - centre) * (1 - drawn["corners"][row].double())
+        return reference.perspective(images[row], start.tolist(), end.tolist(), BILINEAR)
+
+    assert worst(ours, theirs) < 1e-4
+    assert float((ours - images).abs().max()) > 0.1
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1 / 3, 0.5, 1.0])
+def test_solarize(threshold: float) -> None:
+    images = pictures(20, 12, 12)
+    invariance = Solarize(threshold=threshold, probability=1.0)
+    ours = invariance.apply(images, invariance.draw(keys(20)))
+    assert worst(ours, lambda row: reference.solarize(images[row], threshold)) == 0
+
+
+@pytest.mark.parametrize("bits", range(1, 9))
+def test_posterize(bits: int) -> None:
+    images = pictures(20, 12, 12)
+    invariance = Posterize(bits=bits, probability=1.0)
+    ours = invariance.apply(images, invariance.draw(keys(20)))
+    assert worst(ours, lambda row: reference.posterize(images[row], bits)) < ARITHMETIC
+
+
+@EACH_SIZE
+def test_sharpness(size: tuple[int, int]) -> None:
+    images = pictures(8, *size)
+    assert worst(sharpen(images, FACTORS), lambda r: reference.adjust_sharpness(images[r], float(FACTORS[r]))) < 2e-6
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_jpeg() -> None:
+    """Pillow and torchvision may have other versions of the codec: two steps of 256 are allowed."""
+    images, invariance = pictures(12, 20, 28), Jpeg(quality=(5, 95))
+    drawn = invariance.draw(keys(12))
+    stored = (images * 255).round().byte()
+    ours = invariance.apply(images, drawn)
+    assert worst(ours, lambda row: reference.jpeg(stored[row], int(drawn["quality"][row])) / 255) < 2.5 / 255
+
+
+def photographs() -> Tensor:
+    """Pieces of the two photographs that scikit-learn brings along: (120,3,32,32)."""
+    pieces = []
+    for image in load_sample_images().images:
+        small = np.asarray(Image.fromarray(image).resize((320, 192)))
+        pieces.append(small.reshape(6, 32, 10, 32, 3).transpose(0, 2, 4, 1, 3).reshape(-1, 3, 32, 32))
+    return torch.from_numpy(np.concatenate(pieces)).float() / 255
+
+
+@pytest.mark.parametrize(
+    ("invariance", "mean"),
+    [
+        (ColorJitter(brightness=0.4, contrast=0.0, saturation=0.0, hue=0.0, method="matrix"), 1e-6),
+        (ColorJitter(brightness=0.0, contrast=0.3, saturation=0.0, hue=0.0, method="matrix"), 1e-6),
+        (ColorJitter(brightness=0.0, contrast=0.0, saturation=0.3, hue=0.0, method="matrix"), 1e-6),
+        (ColorJitter(brightness=0.0, contrast=0.0, saturation=0.0, hue=0.1, method="matrix"), 4.6 / 255),
+        (ColorJitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1, method="matrix"), 4.1 / 255),
+    ],
+    ids=["brightness", "contrast", "saturation", "hue", "SimCLR at 32 pixels"],
+)
+def test_the_error_of_the_colour_matrix_is_what_is_stated(invariance: ColorJitter, mean: float) -> None:
+    images = photographs()
+    drawn = invariance.draw(keys(len(images)))
+    error = (invariance.apply(images, drawn) - jitter(images, drawn)).abs().mean()
+    assert float(error) <= mean

@@ -1,0 +1,123 @@
+"""Invariances to damage: a part erased, artefacts of JPEG.
+
+N images (N,C,H,W) with values in [0, 1].
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from pydantic import Field
+from torch import Tensor
+
+from pipeline.keys import Keys
+from pipeline.spec import Rule, Spec
+from pipeline.views.image_crop import TRIES, boxes
+from pipeline.views.image_plane import Parameters, applied
+
+
+class Erase(Spec):
+    """Cover a box of random area and shape (Zhong et al. 2017, "Random erasing")."""
+
+    kind: Literal["erase"] = "erase"
+    area: tuple[float, float] = (0.02, 0.33)
+    """smallest and largest part of the picture's area, in (0, 1)"""
+    ratio: tuple[float, float] = (0.3, 3.3)
+    """smallest and largest width / height of the box, relative to the picture's (log-uniform)"""
+    fill: float = Field(default=0.0, ge=0, le=1)
+    """what it is covered with, in [0, 1]"""
+    probability: float = Field(default=0.5, ge=0, le=1)
+    """of any part being covered"""
+
+    removes: ClassVar[frozenset[str]] = frozenset({"occlusion"})
+    invertible: ClassVar[bool] = False
+    group: ClassVar[bool] = False
+
+    def rules(self) -> Iterator[Rule]:
+        if not 0 <= self.area[0] <= self.area[1] < 1:
+            yield "area", "must be two parts of the area in rising order, from 0 to below 1"
+        if not 0 < self.ratio[0] <= self.ratio[1]:
+            yield "ratio", "must be two ratios above 0 in rising order"
+
+    def draw(self, keys: Keys) -> Parameters:
+        """As a resized crop's: tries of ``area`` and ``ratio`` (N,10), ``top``, ``left`` (N,); ``erased`` (N,)."""
+        low, high = (math.log(ratio) for ratio in self.ratio)
+        return {
+            "area": keys.uniform("area", *self.area, shape=(TRIES,)),
+            "ratio": keys.uniform("ratio", low, high, shape=(TRIES,)).exp(),
+            "top": keys.uniform("top"),
+            "left": keys.uniform("left"),
+            "erased": applied(keys, self.probability),
+        }
+
+    def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
+        height, width = images.shape[-2:]
+        top, left, tall, wide = boxes(parameters | {"cropped": parameters["erased"]}, height, width).unbind(1)
+        # a box that covers everything is one that fitted nowhere: nothing is covered
+        acts = parameters["erased"] & (tall * wide < height * width)
+        down, across = torch.arange(height), torch.arange(width)
+        rows = (down >= top[:, None]) & (down < (top + tall)[:, None]) & acts[:, None]  # (N,H)
+        columns = (across >= left[:, None]) & (across < (left + wide)[:, None])  # (N,W)
+        covered = (rows[:, :, None] & columns[:, None, :])[:, None].to(images.device)
+        return images.masked_fill(covered, self.fill)
+
+    def at(self, strength: float) -> Erase:
+        """The same with its areas scaled by ``strength`` in [0, 1]; 0 is the identity."""
+        return self.model_copy(update={"area": tuple(part * strength for part in self.area)})
+
+    def channels_fault(self, channels: int) -> str | None:
+        return None
+
+
+class Jpeg(Spec):
+    """Store the picture as JPEG of a uniform quality and read it again. One by one, on the CPU."""
+
+    kind: Literal["jpeg"] = "jpeg"
+    quality: tuple[int, int]
+    """lowest and highest quality, from 1 to 100"""
+    probability: float = Field(default=1.0, ge=0, le=1)
+    """of being stored so"""
+
+    removes: ClassVar[frozenset[str]] = frozenset({"compression"})
+    invertible: ClassVar[bool] = False
+    group: ClassVar[bool] = False
+
+    def rules(self) -> Iterator[Rule]:
+        if not 1 <= self.quality[0] <= self.quality[1] <= 100:
+            yield "quality", "must be two qualities in rising order, from 1 to 100"
+
+    def draw(self, keys: Keys) -> Parameters:
+        """``quality`` (N,) int64, 0 for a picture that is left alone."""
+        quality = keys.integers("quality", self.quality[0], self.quality[1] + 1)
+        return {"quality": quality * applied(keys, self.probability)}
+
+    def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
+        rows = parameters["quality"].nonzero().flatten()
+        where = rows.to(images.device)
+        pixels = (images[where] * 255.0).round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1).cpu().numpy()
+        read = [store(*pair) for pair in zip(pixels, parameters["quality"][rows].tolist(), strict=True)]
+        if not read:
+            return images
+        return images.index_copy(0, where, torch.from_numpy(np.stack(read)).to(images).permute(0, 3, 1, 2) / 255.0)
+
+    def at(self, strength: float) -> Jpeg:
+        """The same with its qualities drawn up to 100 by ``strength`` in [0, 1]; 0 is the identity."""
+        quality = tuple(round(100 - (100 - quality) * strength) for quality in self.quality)
+        return self.model_copy(update={"quality": quality, "probability": self.probability if strength else 0.0})
+
+    def channels_fault(self, channels: int) -> str | None:
+        return None if channels in (1, 3) else f"needs 1 or 3 channels, the data has {channels}"
+
+
+def store(pixels: NDArray[np.uint8], quality: int) -> NDArray[np.uint8]:
+    """What is read back of one picture (H,W,C) that was stored as JPEG, C = 1 or 3."""
+    file = io.BytesIO()
+    Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels).save(file, "jpeg", quality=quality)
+    return np.asarray(Image.open(file)).reshape(pixels.shape)
