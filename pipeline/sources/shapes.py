@@ -29,8 +29,8 @@ Labels = dict[str, str | float]
 SIDE = 32
 HUES = ("red", "yellow", "green", "cyan", "blue", "magenta")  # 60 degrees apart; red is at 0
 BACKGROUNDS = ("plain", "stripes", "checks", "waves")
-SIZE = (4.6, 6.0)  # radius of the disc of equal area, pixels
-PLACE = (9.7, 22.3)  # centre of area, pixels, so that no figure leaves the canvas
+SIZE = (5.0, 6.4)  # radius of the disc of equal area, pixels
+PLACE = (10.3, 21.7)  # centre of area, pixels, so that no figure leaves the canvas
 TURN = (-30.0, 30.0)  # degrees, clockwise; less than half of any figure's symmetry
 X, Y = np.meshgrid(np.arange(SIDE) + 0.5, np.arange(SIDE) + 0.5)  # the middle of every pixel, (32, 32)
 FACTORS: dict[str, ColumnKind] = {
@@ -109,7 +109,7 @@ def coverage(shape: str, size: float, x: float, y: float, rotation: float) -> Fl
 
 def ground(background: str, u: Floats) -> Floats:
     """Grey level of the ground at every pixel, (32, 32) in [0, 1], from six uniform numbers."""
-    level, contrast = 0.1 + 0.2 * u[0], 0.08 + 0.08 * u[1]
+    level, contrast = 0.1 + 0.2 * u[0], 0.08 + 0.1 * u[1]
     angle, period = np.pi * u[2], 2.5 + u[3]
     along = (X * np.cos(angle) + Y * np.sin(angle)) / period + u[4]
     across = (Y * np.cos(angle) - X * np.sin(angle)) / period + u[5]
@@ -157,7 +157,7 @@ def _figures() -> dict[str, Floats]:
         "star": star,
         "cross": np.array(half + [(-x, -y) for x, y in half]),
         "arrow": np.array(head + [(-x, y) for x, y in head[:0:-1]]),
-        "moon": np.concatenate([_arc(1, 52.4, 307.6, 24), _arc(0.8, 277, 83, 16, down=-0.5)]),
+        "moon": np.concatenate([_arc(1, 40.5, 319.5, 24), _arc(0.7, 291.8, 68.2, 16, down=-0.5)]),
     }
     return {name: _unit_area(outline) for name, outline in outlines.items()}
 

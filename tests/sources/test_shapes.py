@@ -15,7 +15,6 @@ from pipeline.sources.shapes import (
     FIGURES,
     HUES,
     PLACE,
-    SIDE,
     SIZE,
     TURN,
     X,
@@ -165,7 +164,8 @@ def test_a_colour_has_the_luma_and_hue_that_were_asked_for(hue: float, luma: flo
 
 
 def test_every_figure_stays_on_the_canvas() -> None:
-    for outline in FIGURES.values():
-        reach = np.hypot(*outline.T).max() * SIZE[1]
-        assert PLACE[0] - reach > 0
-        assert PLACE[1] + reach < SIDE
+    for name in FIGURES:
+        for turn in np.linspace(*TURN, 13):
+            for x, y in ((PLACE[0], PLACE[0]), (PLACE[1], PLACE[0]), (PLACE[0], PLACE[1]), (PLACE[1], PLACE[1])):
+                area = coverage(name, SIZE[1], x, y, turn).sum()
+                assert area == pytest.approx(np.pi * SIZE[1] ** 2, rel=0.06)
