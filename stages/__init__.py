@@ -6,6 +6,7 @@ how a refusal travels: a stage that may not run, and those after it, write ``ref
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -16,6 +17,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pipeline.spec import Fault, Refusal, SpecError, nearest
+
+# Before any library starts its threads: waiting threads sleep. Spinning ones make a busy machine five times slower.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 SPECS = Path("specs")
 WORK = Path("work")
@@ -46,8 +50,6 @@ def told(error: OSError) -> str:
         "ENOTDIR": "a file stands where a folder should be; move it away and run again",
         "EEXIST": "a file stands where a folder should be; move it away and run again",
     }
-    import errno
-
     code = errno.errorcode.get(error.errno or 0, "")
     what = error.strerror or str(error) or type(error).__name__
     remedy = f"; {remedies[code]}" if code in remedies else ""

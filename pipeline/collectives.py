@@ -1,0 +1,77 @@
+"""The only file that knows ranks: gather with a gradient, sums over ranks, and the division of a batch.
+
+Without a process group every function is the one-rank case of itself. n: rows of a rank; world: number of ranks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+
+
+def world() -> int:
+    """How many ranks train together."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def rank() -> int:
+    """Which of them this process is, from 0."""
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+
+
+def own(rows: Tensor) -> Tensor:
+    """This rank's contiguous part of a global batch's rows (world·n, ...) → (n, ...)."""
+    return rows.chunk(world())[rank()]
+
+
+class _Gather(torch.autograd.Function):
+    """All ranks' rows in rank order; the backward pass sums over ranks, since every rank's loss read every row."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor) -> Tensor:
+        parts = [torch.empty_like(rows) for _ in range(world())]
+        dist.all_gather(parts, rows.contiguous())
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        gradient = gradients[0].contiguous().clone()
+        dist.all_reduce(gradient)
+        return own(gradient)
+
+
+def gather(rows: Tensor) -> Tensor:
+    """Every rank's rows, (n, ...) → (world·n, ...), differentiable; n must be the same on every rank."""
+    if world() == 1:
+        return rows
+    if not rows.is_floating_point():
+        parts = [torch.empty_like(rows) for _ in range(world())]
+        dist.all_gather(parts, rows.contiguous())
+        return torch.cat(parts)
+    gathered: Tensor = _Gather.apply(rows)
+    return gathered
+
+
+def total(value: Tensor) -> Tensor:
+    """The sum of a value over ranks, without a gradient."""
+    value = value.detach().clone()
+    if world() > 1:
+        dist.all_reduce(value)
+    return value
+
+
+def top(value: Tensor) -> Tensor:
+    """The largest of the ranks' values, without a gradient."""
+    value = value.detach().clone()
+    if world() > 1:
+        dist.all_reduce(value, op=dist.ReduceOp.MAX)
+    return value
+
+
+def barrier() -> None:
+    """Wait until every rank is here."""
+    if world() > 1:
+        dist.barrier()

@@ -1,0 +1,16 @@
+"""The export section of a spec: what goes with the bundle beside weights and declaration."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pipeline.spec import Spec
+
+
+class Export(Spec):
+    """Words for the latent card."""
+
+    description: str = Field(min_length=1)
+    """One sentence on what the encoder is for."""
+    licence: str = Field(min_length=1)
+    """The licence of the data, or what is known of it."""

@@ -1,0 +1,90 @@
+"""What this machine offers: settings that change speed and never a result, so they are in no spec and no DVC command.
+
+Read from an untracked ``machine.yaml`` in the working folder, then from LATENT_* environment variables, which win.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from pipeline.spec import Fault, Spec, SpecError, parse, read_yaml
+
+FILE = Path("machine.yaml")
+PREFIX = "LATENT_"
+
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # of glibc's mallopt
+
+
+class Machine(Spec):
+    """Hardware settings; every one has a default that works."""
+
+    processes: int | None = Field(default=None, ge=1)
+    """Ranks that the training stage starts; null: one a GPU, or one on a CPU."""
+    device: Literal["cpu", "cuda"] | None = None
+    """Where tensors live; null: a GPU where there is one."""
+    threads: int | None = Field(default=None, ge=1)
+    """Compute threads of each rank; null: the cores that this process may use, divided by the ranks."""
+
+    def ranks(self) -> int:
+        """How many ranks to start."""
+        import torch
+
+        if self.processes is not None:
+            return self.processes
+        return max(1, torch.cuda.device_count()) if self.chosen_device() == "cuda" else 1
+
+    def chosen_device(self) -> str:
+        """``cuda`` where it is wanted or there, else ``cpu``."""
+        import torch
+
+        return self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+
+    def chosen_threads(self) -> int:
+        """Compute threads for each rank."""
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return self.threads or max(1, cores // self.ranks())
+
+
+def settle(machine: Machine) -> None:
+    """Set compute threads, and keep freed memory in the process: giving large blocks back to the kernel after every
+    step costs a third of a small network's time in page faults (glibc only; elsewhere nothing is done).
+    """
+    import torch
+
+    torch.set_num_threads(machine.chosen_threads())
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError, TypeError):
+        return
+    for option, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, 2**31 - 1), (_TOP_PAD, 2**26)):
+        mallopt(option, value)
+
+
+def read_machine(file: Path = FILE) -> Machine:
+    """Read ``machine.yaml`` (if there) and LATENT_* variables.
+
+    Raises:
+        SpecError: an unknown key or variable, or a value that does not fit.
+    """
+    settings = read_yaml(file) if file.exists() else {}
+    machine: Machine = parse(settings, Machine, str(file))
+    variables = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
+    if variables:
+        given = {name.removeprefix(PREFIX).lower(): _number(value) for name, value in variables.items()}
+        try:
+            machine = parse({**settings, **given}, Machine, "environment")
+        except SpecError as error:
+            faults = [
+                Fault("environment", PREFIX + fault.path.upper(), fault.value, fault.remedy) for fault in error.faults
+            ]
+            raise SpecError(faults) from None
+    return machine
+
+
+def _number(text: str) -> int | str:
+    return int(text) if text.lstrip("-").isdigit() else text

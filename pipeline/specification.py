@@ -1,0 +1,191 @@
+"""A whole spec file, one section a stage, with the rules between sections and between a spec and its data.
+
+Only validation, ``new`` and the schema read the whole; every other stage reads its own sections, so that an edit of
+one section reruns no other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from pipeline.audit import Audit
+from pipeline.check import Check, unused_acceptances
+from pipeline.data import DataSpec
+from pipeline.export import Export
+from pipeline.probes import Probe
+from pipeline.space import LatentSpace
+from pipeline.spec import Fault, Rule, Spec, SpecError, nearest, read_spec, read_yaml, shown
+from pipeline.training import Training
+from pipeline.views import FACTORS, fault
+
+NONE = "specs/none"
+"""Stands in the index for "no raw data" and "no user files": a path that is always there."""
+
+
+class Specification(Spec):
+    """One latent space from data to bundle."""
+
+    data: str
+    """A data set: the name of a file in specs/data."""
+    space: LatentSpace
+    """What is declared; it travels with the encoder."""
+    check: Check
+    """What the declaration may lose."""
+    training: Training
+    """How it is trained."""
+    probe: Probe
+    """How it is read."""
+    audit: Audit
+    """What it must reach."""
+    export: Export
+    """What goes with it."""
+
+    def rules(self) -> Iterator[Rule]:
+        for path, remedy in unused_acceptances(self.space, self.check):
+            yield f"check.{path}", remedy
+
+
+class DataEntry(Spec):
+    """What the index says of a data set."""
+
+    raw: str = Field(min_length=1)
+    """The raw data's path: a dependency of sharding; specs/none for embedded data."""
+
+
+class SpecEntry(Spec):
+    """What the index says of a spec."""
+
+    data: str
+    """The same name as in the spec itself (DVC cannot read it there)."""
+    files: str = Field(min_length=1)
+    """The folder of user files (code, weights): a dependency of training; specs/none for none."""
+
+
+class Index(Spec):
+    """What ``dvc repro`` runs."""
+
+    data: dict[str, DataEntry]
+    specs: dict[str, SpecEntry]
+
+
+def read_index(folder: Path) -> Index:
+    """Read specs/index.yaml. Raises SpecError."""
+    index: Index = read_spec(folder / "index.yaml", Index)
+    return index
+
+
+def faults_of(file: Path, data_folder: Path | None = None) -> list[Fault]:
+    """Every fault of one spec file, its data file included; empty if there is none."""
+    faults: list[Fault] = []
+    try:
+        specification: Specification | None = read_spec(file, Specification)
+    except SpecError as error:
+        specification, faults = None, list(error.faults)
+    try:
+        name = specification.data if specification else read_yaml(file).get("data")
+    except SpecError:
+        return faults
+    if not isinstance(name, str):
+        return faults
+    data_file = (data_folder or file.parent / "data") / f"{name}.yaml"
+    if not data_file.is_file():
+        known = [path.stem for path in data_file.parent.glob("*.yaml")]
+        return [*faults, Fault(str(file), "data", shown(name), f"no such data set; {nearest(name, known)}")]
+    try:
+        data: DataSpec = read_spec(data_file, DataSpec)
+    except SpecError as error:
+        return [*faults, *error.faults]
+    if specification is not None:
+        faults += [
+            Fault(str(file), path, shown(_value(specification, path)), remedy)
+            for path, remedy in together(specification, data)
+        ]
+    return faults
+
+
+def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
+    """Yield every broken rule between a spec and its data."""
+    space = specification.space
+    columns = data.columns()
+    for number, name in enumerate(space.preserves):
+        if name not in FACTORS and name not in columns:
+            yield (
+                f"space.preserves[{number}]",
+                f"neither a factor nor a label column; {nearest(name, [*FACTORS, *columns])}",
+            )
+    for number, invariance in enumerate(space.invariances):
+        reason = fault(invariance, data.input.channels, data.input.height, data.input.width)
+        if reason is not None:
+            yield f"space.invariances[{number}]", reason
+    for number, name in enumerate(specification.probe.labels):
+        if name not in columns:
+            yield f"probe.labels[{number}]", f"no such label column; {nearest(name, columns)}"
+        elif columns[name] != "class":
+            yield f"probe.labels[{number}]", "a column of numbers; only columns of classes are probed"
+    for path, name in specification.audit.columns():
+        if name not in columns:
+            yield f"audit.{path}", f"no such label column: {name}; {nearest(name, columns)}"
+
+
+def all_faults(folder: Path) -> list[Fault]:
+    """Every fault of the index, of the specs and data sets that it names, and between them."""
+    try:
+        index = read_index(folder)
+    except SpecError as error:
+        return list(error.faults)
+    faults: list[Fault] = []
+    file = str(folder / "index.yaml")
+    for name, entry in index.specs.items():
+        path = folder / f"{name}.yaml"
+        if not path.is_file():
+            known = [found.stem for found in folder.glob("*.yaml") if found.stem != "index"]
+            faults.append(Fault(file, f"specs.{name}", "", f"no such spec file; {nearest(name, known)}"))
+            continue
+        faults += faults_of(path)
+        if entry.data not in index.data:
+            known = list(index.data)
+            faults.append(
+                Fault(file, f"specs.{name}.data", shown(entry.data), f"not under data; {nearest(entry.data, known)}")
+            )
+        written = read_yaml(path).get("data")
+        if isinstance(written, str) and written != entry.data:
+            faults.append(
+                Fault(file, f"specs.{name}.data", shown(entry.data), f"{path} says {written!r}; make them equal")
+            )
+        if not Path(entry.files).exists():
+            faults.append(Fault(file, f"specs.{name}.files", shown(entry.files), "no such folder"))
+    for name, raw in index.data.items():
+        path = folder / "data" / f"{name}.yaml"
+        if not path.is_file():
+            known = [found.stem for found in path.parent.glob("*.yaml")]
+            faults.append(Fault(file, f"data.{name}", "", f"no such data file; {nearest(name, known)}"))
+            continue
+        try:
+            data: DataSpec = read_spec(path, DataSpec)
+        except SpecError as error:
+            faults += [fault for fault in error.faults if fault not in faults]
+            continue
+        if data.source.embedded != (raw.raw == NONE):
+            embedded = data.source.embedded
+            remedy = f"must be {NONE}: this data is embedded" if embedded else "name the folder of the raw data"
+            faults.append(Fault(file, f"data.{name}.raw", shown(raw.raw), remedy))
+        elif not Path(raw.raw).exists():
+            faults.append(Fault(file, f"data.{name}.raw", shown(raw.raw), "no such path"))
+    return faults
+
+
+def schema() -> str:
+    """The JSON Schema of a spec file, for editors: canonical text with a final newline."""
+    return json.dumps(Specification.model_json_schema(), indent=1, sort_keys=True) + "\n"
+
+
+def _value(specification: Specification, path: str) -> Any:
+    content: Any = specification.model_dump(mode="json")
+    for step in path.replace("[", ".").replace("]", "").split("."):
+        content = content[int(step)] if isinstance(content, list) else content[step]
+    return content

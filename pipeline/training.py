@@ -1,0 +1,274 @@
+"""The one training loop, read from top to bottom, and the section of a spec that sets it.
+
+B samples in the global batch, n of them on this rank, two views each in pair order; images (N, C, H, W) uint8.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from pipeline import collectives
+from pipeline.contrast import Term
+from pipeline.encoders import Encoder
+from pipeline.keys import Keys, permutation
+from pipeline.machine import Machine, settle
+from pipeline.network import Network, build_network, freeze_below, frozen_to_eval, layers, take_weights
+from pipeline.optimizers import Optimizer, Schedule
+from pipeline.shards import Shards
+from pipeline.space import LatentSpace
+from pipeline.spec import Refusal, Rule, Spec, nearest
+from pipeline.views import draw_view
+
+PICTURED = 8
+"""Samples of the first batch whose views are kept for the report."""
+
+
+class Untrained(Spec):
+    """Weights drawn from the seed."""
+
+    kind: Literal["untrained"]
+
+
+class Weights(Spec):
+    """An encoder that was trained before."""
+
+    kind: Literal["weights"]
+    file: str
+    """A safetensors file in the spec's folder of user files."""
+    frozen_below: str | None
+    """The layer below which nothing is trained; null: the whole encoder is trained on."""
+
+
+class Training(Spec):
+    """How the space is trained. Nothing about the hardware: that is machine.yaml."""
+
+    encoder: Encoder
+    """x to h."""
+    start: Annotated[Untrained | Weights, Field(discriminator="kind")]
+    """Where the encoder's weights come from."""
+    global_batch: int = Field(ge=2)
+    """Samples in a step, over all ranks."""
+    norm_group: int | None
+    """Samples that share batch statistics; null exactly where the encoder has none."""
+    epochs: int = Field(ge=1)
+    """Passes over the training split; what does not fill a batch is left out of an epoch."""
+    optimizer: Optimizer
+    schedule: Schedule
+    precision: Literal["float32", "bf16"]
+    """Of the network's products; the loss is float32 in either."""
+    seed: int = Field(ge=0, lt=2**63)
+    """Of weights, order and views."""
+
+    def rules(self) -> Iterator[Rule]:
+        has_statistics = self.encoder.batch_statistics()
+        if has_statistics and self.norm_group != self.global_batch:
+            yield "norm_group", f"must be global_batch ({self.global_batch}): this encoder has batch normalisation"
+        if not has_statistics and self.norm_group is not None:
+            yield "norm_group", "must be null: this encoder has no batch statistics"
+        if isinstance(self.start, Weights) and self.start.frozen_below is not None:
+            from pipeline.encoders.structure import on_meta
+
+            known = layers(on_meta(self.encoder.build))
+            if self.start.frozen_below not in known:
+                yield "start.frozen_below", f"no such layer; {nearest(self.start.frozen_below, known)}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one step measured; the loss is the global batch's."""
+
+    step: int
+    epoch: int
+    loss: float
+    log_k: float
+    learning_rate: float
+    temperature: float
+    positive_similarity: float
+    negative_similarity: float
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The trained network, the curve, and the first batch's views (2 x pictured, C, H, W) as the network saw them."""
+
+    network: Network
+    curve: tuple[Row, ...]
+    views: Tensor
+    candidates: int
+
+
+def start_network(space: LatentSpace, training: Training, mean: Sequence[float], std: Sequence[float]) -> Network:
+    """The network before its first step: a function of the specs and the seed (and the given weights).
+
+    Raises:
+        Refusal: given weights that do not fit.
+    """
+    network = build_network(training.encoder, space.projection, mean, std, training.seed)
+    learned = space.temperature.learned() if space.temperature is not None else {}
+    network.scalars.update({name: torch.nn.Parameter(value) for name, value in learned.items()})
+    if isinstance(training.start, Weights):
+        take_weights(network.encoder, Path(training.start.file))
+        if training.start.frozen_below is not None:
+            freeze_below(network.encoder, training.start.frozen_below)
+    return network
+
+
+def two_views(images: Tensor, samples: np.ndarray, space: LatentSpace, seed: int, epoch: int) -> Tensor:
+    """Draw both views of some samples in pair order: images (N, C, H, W) uint8, samples (n,) → (2n, C, H, W) in [0, 1].
+
+    A view is a function of (seed, epoch, sample, view) alone, up to rounding.
+    """
+    twice = np.repeat(samples, 2)  # (2n,): 0 0 1 1 2 2
+    keys = Keys.of(seed, epoch, twice, np.tile([0, 1], len(samples)))
+    pixels = images[torch.from_numpy(twice)].float() / 255.0
+    return draw_view(pixels, space.invariances, keys)
+
+
+def train(
+    space: LatentSpace, training: Training, shards: Shards, machine: Machine, told: Callable[[Row], None]
+) -> Trained:
+    """Train a network on the training split; ``told`` hears of every step.
+
+    Raises:
+        Refusal: a batch larger than the split, ranks that do not divide it, weights that do not fit, or a loss that is
+            no longer a number.
+    """
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(
+        cpu=machine.chosen_device() == "cpu", mixed_precision="bf16" if training.precision == "bf16" else "no"
+    )
+    settle(machine)
+    fits(training, shards.card.splits["train"], collectives.world())
+
+    batch, count = training.global_batch, shards.card.splits["train"]
+    per_epoch = count // batch
+    steps = per_epoch * training.epochs
+    images = torch.from_numpy(shards.images("train"))
+    network = start_network(space, training, shards.card.mean, shards.card.std)
+    optimizer = training.optimizer.build(network)
+    peaks = [group["lr"] for group in optimizer.param_groups]
+    model, optimizer = accelerator.prepare(network.to(accelerator.device), optimizer)
+
+    curve: list[Row] = []
+    pictured = torch.empty(0)
+    candidates = 0
+    order = np.empty(0, dtype=np.int64)
+    model.train()
+    frozen_to_eval(network)
+    for step in range(steps):
+        epoch, position = divmod(step, per_epoch)
+        if position == 0:
+            order = permutation(training.seed, epoch, count)
+        samples = collectives.own(torch.from_numpy(order[position * batch : (position + 1) * batch])).numpy()
+        views = two_views(images, samples, space, training.seed, epoch)
+        if step == 0:
+            pictured = views[: 2 * PICTURED].clone()
+
+        rate = training.schedule.factor(step, steps, per_epoch)
+        for group, peak in zip(optimizer.param_groups, peaks, strict=True):
+            group["lr"] = peak * rate
+        _, z = model(views.to(accelerator.device, non_blocking=True))
+        columns = pair_columns(samples, accelerator.device)
+        everything = {name: collectives.gather(column) for name, column in columns.items()}
+        gathered = collectives.gather(z.float())
+        temperature = None if space.temperature is None else space.temperature.at(step / steps, dict(network.scalars))
+        shared = (gathered, everything) if collectives.world() > 1 else (None, None)
+        contrast = space.sampler.contrast(
+            collectives.own(gathered), columns, space.metric, temperature, space.normalization, *shared
+        )
+        loss, value = reduced(space.objective.terms(contrast))
+        if not math.isfinite(value):
+            raise Refusal(
+                f"step {step}: the loss is {value}; lower training.optimizer.learning_rate or raise space.temperature"
+            )
+        optimizer.zero_grad(set_to_none=True)
+        accelerator.backward(loss * collectives.world())  # DDP divides by the ranks; the loss is already a global mean
+        optimizer.step()
+
+        candidates = len(gathered) - 1
+        positive, negative = pair_similarities(gathered.detach())
+        row = Row(
+            step=step,
+            epoch=epoch,
+            loss=value,
+            log_k=math.log(candidates),
+            learning_rate=rate * peaks[0],
+            temperature=math.nan if temperature is None else float(temperature),
+            positive_similarity=positive,
+            negative_similarity=negative,
+        )
+        curve.append(row)
+        told(row)
+    return Trained(network, tuple(curve), pictured, candidates)
+
+
+def fits(training: Training, count: int, ranks: int = 1) -> None:
+    """Refuse a batch that the split cannot fill or the ranks cannot divide.
+
+    Raises:
+        Refusal: with the fitting value.
+    """
+    if training.global_batch > count:
+        raise Refusal(
+            f"training.global_batch = {training.global_batch}: larger than the training split ({count} samples); "
+            f"at most {count}"
+        )
+    if training.global_batch % ranks:
+        fitting = max(ranks, training.global_batch // ranks * ranks)
+        raise Refusal(
+            f"training.global_batch = {training.global_batch}: {ranks} ranks do not divide it; take {fitting}, or "
+            "another number of processes in machine.yaml"
+        )
+
+
+def pair_columns(samples: np.ndarray, device: torch.device) -> dict[str, Tensor]:
+    """The integer columns of a batch in pair order: sample (2n,) and view (2n,)."""
+    return {
+        "sample": torch.from_numpy(np.repeat(samples, 2)).to(device),
+        "view": torch.tensor([0, 1], device=device).repeat(len(samples)),
+    }
+
+
+def reduced(terms: tuple[Term, ...]) -> tuple[Tensor, float]:
+    """The global loss of this rank's terms: (differentiable part of this rank, value over all ranks).
+
+    The mean is over the anchors that count on any rank; if none does, loss and gradient are 0.
+    """
+    loss: Tensor | float = 0.0
+    value = 0.0
+    for term in terms:
+        counted = collectives.total(term.counted.sum())
+        kept = torch.where(term.counted, term.values, torch.zeros_like(term.values))
+        divisor = counted.clamp(min=1)
+        if term.outer == "identity":
+            part = kept.sum() / divisor
+            whole = collectives.total(part)
+        else:  # log of the mean of exp(values); its gradient over ranks is that of the sum over this rank's anchors
+            top = collectives.top(torch.where(term.counted, term.values, -torch.inf).max())
+            part = torch.where(term.counted, (term.values - top).exp(), torch.zeros_like(term.values)).sum() / divisor
+            mean = collectives.total(part)
+            whole = torch.where(counted > 0, mean.log() + top, torch.zeros_like(mean))
+            part = part / mean.clamp(min=torch.finfo(mean.dtype).tiny)
+        loss = loss + term.weight * part
+        value += term.weight * float(whole)
+    return torch.as_tensor(loss), value
+
+
+def pair_similarities(z: Tensor) -> tuple[float, float]:
+    """Mean cosine of the positives and of the negatives of a batch in pair order, z (2B, D), without a matrix."""
+    unit = torch.nn.functional.normalize(z.double(), dim=1)
+    positive = float((unit[0::2] * unit[1::2]).sum(1).mean())
+    rows = len(unit)
+    everything = float(unit.sum(0).square().sum()) - float(unit.square().sum())  # ordered pairs without the diagonal
+    negatives = rows * (rows - 2)
+    return positive, (everything - rows * positive) / negatives if negatives else 0.0

@@ -1,0 +1,139 @@
+"""Train a space: ``python -m stages.pretrain NAME``, on as many ranks as machine.yaml or the environment says.
+
+Reads work/shard/DATA and the gate of work/check/NAME; writes work/pretrain/NAME: weights.safetensors, network.json,
+curve.csv (a row a step), summary.json and views.png. Times and rates go to the untracked work/logs/NAME.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict, astuple, fields
+
+from pipeline.collectives import rank
+from pipeline.machine import read_machine
+from pipeline.pictures import views_picture
+from pipeline.shards import Shards
+from pipeline.space import LatentSpace
+from pipeline.spec import Refusal, read_section, read_yaml
+from pipeline.training import Row, Trained, Training, train
+from stages import WORK, output_folder, output_of, read_json, refusal_before, run, spec_path, write_json, write_refusal
+
+
+def main(arguments: list[str]) -> None:
+    """Train one spec, or write why it may not be trained."""
+    parser = argparse.ArgumentParser(prog="python -m stages.pretrain", description=__doc__)
+    parser.add_argument("name", help="a spec's name or path")
+    path = spec_path(parser.parse_args(arguments).name)
+    name = path.stem
+    space: LatentSpace = read_section(path, "space", LatentSpace)
+    training: Training = read_section(path, "training", Training)
+    checked = output_of("check", name)
+    refused = refusal_before(checked)
+    if refused is None and read_json(checked / "gate.json")["gate"] == "fail":
+        refused = {"stage": "check", "reason": "the declaration contradicts itself; see work/check/" + name}
+    if refused is not None:
+        write_refusal("pretrain", name, refused)
+        return
+
+    machine = read_machine()
+    if machine.ranks() > 1 and "RANK" not in os.environ:
+        _start_ranks(name, machine.ranks(), machine.chosen_device())
+        return
+    shards = Shards(output_of("shard", read_yaml(path)["data"]))
+    log = Log(name, training.epochs * (shards.card.splits["train"] // training.global_batch))
+    trained = train(space, training, shards, machine, log.told)
+    log.close()
+    if rank() == 0:
+        _write(name, space, training, shards, trained)
+
+
+class Log:
+    """The progress bar (rate, remaining time, loss beside log K) and the untracked log of times, on rank 0."""
+
+    def __init__(self, name: str, steps: int):
+        from tqdm import tqdm
+
+        self.bar = tqdm(total=steps, desc=f"pretrain {name}", unit="step", disable=rank() != 0, mininterval=1.0)
+        folder = WORK / "logs" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        self.file = (folder / f"pretrain-{rank()}.jsonl").open("w", encoding="utf-8")
+        self.started = time.monotonic()
+
+    def told(self, row: Row) -> None:
+        """Show and log one step."""
+        self.bar.set_postfix_str(f"loss {row.loss:.3f} of log K {row.log_k:.3f}", refresh=False)
+        self.bar.update()
+        record = {**asdict(row), "seconds": round(time.monotonic() - self.started, 3)}
+        self.file.write(json.dumps(record) + "\n")
+
+    def close(self) -> None:
+        """End the bar and the log."""
+        self.bar.close()
+        self.file.close()
+
+
+def _write(name: str, space: LatentSpace, training: Training, shards: Shards, trained: Trained) -> None:
+    from safetensors.torch import save_file
+
+    names = [field.name for field in fields(Row)]
+    with output_folder("pretrain", name) as folder:
+        state = {key: value.detach().cpu().contiguous() for key, value in trained.network.state_dict().items()}
+        save_file(state, folder / "weights.safetensors")
+        card = shards.card
+        write_json(
+            folder / "network.json",
+            {
+                "encoder": training.encoder.model_dump(mode="json"),
+                "projection": space.projection.model_dump(mode="json"),
+                "invariances": [each.model_dump(mode="json") for each in space.invariances],
+                "mean": card.mean,
+                "std": card.std,
+                "seed": training.seed,
+            },
+        )
+        with (folder / "curve.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(names)
+            writer.writerows([_shown(value) for value in astuple(row)] for row in trained.curve)
+        last = trained.curve[-max(1, len(trained.curve) // training.epochs) :]
+        mean = {name: sum(getattr(row, name) for row in last) / len(last) for name in names[2:]}
+        write_json(
+            folder / "summary.json",
+            {
+                "steps": len(trained.curve),
+                "epochs": training.epochs,
+                "candidates": trained.candidates,
+                "log_k": round(mean["log_k"], 6),
+                "loss": round(mean["loss"], 6),
+                "positive_similarity": round(mean["positive_similarity"], 6),
+                "negative_similarity": round(mean["negative_similarity"], 6),
+                "averaged_over_steps": len(last),
+                "parameters": sum(weight.numel() for weight in trained.network.encoder.parameters()),
+            },
+        )
+        views_picture(trained.views, folder / "views.png")
+
+
+def _shown(value: float) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _start_ranks(name: str, ranks: int, device: str) -> None:
+    """Start one process a rank through torchrun and wait; a rank that fails ends the others."""
+    environment = dict(os.environ)
+    if device == "cpu":
+        environment["ACCELERATE_USE_CPU"] = "true"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(ranks)]
+    finished = subprocess.run([*command, "-m", "stages.pretrain", name], env=environment, check=False)
+    if finished.returncode:
+        raise Refusal(f"pretrain {name}: a rank failed (exit code {finished.returncode}); its message is above")
+
+
+if __name__ == "__main__":
+    run(main)

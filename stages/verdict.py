@@ -1,0 +1,32 @@
+"""Say whether every spec went through: ``python -m stages.verdict``; exits 1 and names the refused ones.
+
+No stage depends on it, so that everything else, the report included, is made before it fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from pipeline.spec import Refusal
+from pipeline.specification import read_index
+from stages import SPECS, output_folder, output_of, refusal_before, run, write_json
+
+
+def main(arguments: list[str]) -> None:
+    """Name every refused spec on a line of its own, or write work/verdict/all."""
+    argparse.ArgumentParser(prog="python -m stages.verdict", description=__doc__).parse_args(arguments)
+    lines = []
+    names = sorted(read_index(SPECS).specs)
+    for name in names:
+        refused = refusal_before(output_of("export", name))
+        if refused is not None:
+            lines.append(f"{name}: refused by {refused['stage']}: {refused['reason']}")
+    if lines:
+        raise Refusal("\n".join([*lines, "work/report.html explains it"]))
+    with output_folder("verdict", "all") as folder:
+        write_json(folder / "verdict.json", {"refused": []})
+    print(f"every space went through: {', '.join(names)}")
+
+
+if __name__ == "__main__":
+    run(main)
