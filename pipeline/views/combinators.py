@@ -209,7 +209,7 @@ def _apply_to(images: Tensor, acts: Tensor, part: Invariance, parameters: Parame
     if not len(rows):
         return images
     where = rows.to(images.device)
-    changed = part.apply(images[where], {name: values[rows] for name, values in parameters.items()})
+    changed = part.apply(images.index_select(0, where), {name: values[rows] for name, values in parameters.items()})
     return images.index_copy(0, where, changed)
 
 

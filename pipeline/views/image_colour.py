@@ -129,7 +129,7 @@ class Hue(Spec):
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         rows = parameters["turn"].nonzero().flatten()
         where = rows.to(images.device)
-        turned = turn_hue(images[where], parameters["turn"][rows])
+        turned = turn_hue(images.index_select(0, where), parameters["turn"][rows])
         return images.index_copy(0, where, turned)
 
     def at(self, strength: float) -> Hue:
@@ -157,7 +157,11 @@ class Grayscale(Spec):
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         rows = parameters["gray"].nonzero().flatten().to(images.device)
-        return images.index_copy(0, rows, gray(images[rows]).expand(-1, 3, -1, -1)) if len(rows) else images
+        return (
+            images.index_copy(0, rows, gray(images.index_select(0, rows)).expand(-1, 3, -1, -1))
+            if len(rows)
+            else images
+        )
 
     def at(self, strength: float) -> Grayscale:
         """The same with its probability scaled by ``strength`` in [0, 1]; 0 is the identity."""

@@ -101,7 +101,15 @@ class Jpeg(Spec):
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         rows = parameters["quality"].nonzero().flatten()
         where = rows.to(images.device)
-        pixels = (images[where] * 255.0).round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1).cpu().numpy()
+        pixels = (
+            (images.index_select(0, where) * 255.0)
+            .round()
+            .clamp(0, 255)
+            .to(torch.uint8)
+            .permute(0, 2, 3, 1)
+            .cpu()
+            .numpy()
+        )
         read = [store(*pair) for pair in zip(pixels, parameters["quality"][rows].tolist(), strict=True)]
         if not read:
             return images

@@ -98,7 +98,7 @@ def blur(images: Tensor, sigma: Tensor, radius: int) -> Tensor:
     down = _kernels(sigma[rows], radius, height).to(images)  # (n,H,H)
     across = down if height == width else _kernels(sigma[rows], radius, width).to(images)  # (n,W,W)
     rows = rows.to(images.device)
-    blurred = down[:, None] @ images[rows] @ across[:, None].transpose(-1, -2)
+    blurred = down[:, None] @ images.index_select(0, rows) @ across[:, None].transpose(-1, -2)
     return images.index_copy(0, rows, blurred)
 
 
@@ -118,5 +118,5 @@ def noise(images: Tensor, std: Tensor, word: Tensor) -> Tensor:
     rows = (std > 0).nonzero().flatten()
     where = rows.to(images.device)
     field = normal_field(word[rows].to(images.device), tuple(images.shape[1:])).to(images.dtype)
-    noisy = field.mul_(std[rows].to(images)[:, None, None, None]).add_(images[where]).clamp_(0.0, 1.0)
+    noisy = field.mul_(std[rows].to(images)[:, None, None, None]).add_(images.index_select(0, where)).clamp_(0.0, 1.0)
     return images.index_copy(0, where, noisy)

@@ -92,7 +92,7 @@ def jitter(images: Tensor, parameters: Parameters) -> Tensor:
         rows = ((slot == step) & (parameters["hue"] != 0)).nonzero().flatten()
         if len(rows):
             where = rows.to(images.device)
-            images[where] = turn_hue(images[where], parameters["hue"][rows])
+            images.index_copy_(0, where, turn_hue(images.index_select(0, where), parameters["hue"][rows]))
         if step < 3:
             images = _blend_each(images, factors[:, step], blends[:, step])
     return images
@@ -145,7 +145,7 @@ def mix(images: Tensor, matrix: Tensor, offset: Tensor) -> Tensor:
     still = ((matrix == torch.eye(3)).flatten(1).all(1) & (offset == 0).all(1)).nonzero().flatten().to(images.device)
     matrix, offset = matrix.to(images), offset.to(images)
     mixed = torch.baddbmm(offset[:, :, None], matrix, images.flatten(2)).clamp_(0.0, 1.0).view(images.shape)
-    mixed.index_copy_(0, still, images[still])
+    mixed.index_copy_(0, still, images.index_select(0, still))
     return mixed
 
 

@@ -37,7 +37,7 @@ def resample(images: Tensor, matrix: Tensor, fill: float = 0.0) -> Tensor:
         functional.grid_sample(images - fill, grid, mode="bilinear", padding_mode="zeros", align_corners=False) + fill
     )
     still = (matrix == torch.eye(3)).flatten(1).all(1).nonzero().flatten().to(images.device)
-    return moved.index_copy_(0, still, images[still]) if len(still) else moved
+    return moved.index_copy_(0, still, images.index_select(0, still)) if len(still) else moved
 
 
 def permute(images: Tensor, matrix: Tensor) -> Tensor:
@@ -49,9 +49,9 @@ def permute(images: Tensor, matrix: Tensor) -> Tensor:
     for value in range(1, 8):
         rows = (code == value).nonzero().flatten().to(images.device)
         if len(rows):
-            part = images[rows]
+            part = images.index_select(0, rows)
             # out(x, y) = in(sx * (x or y), sy * (y or x)): mirror the input first, then swap
             mirrored = [axis for axis, flag in ((-1, value & 2), (-2, value & 1)) if flag]
             part = part.flip(mirrored) if mirrored else part
-            moved[rows] = part.transpose(-1, -2) if value & 4 else part
+            moved.index_copy_(0, rows, part.transpose(-1, -2) if value & 4 else part)
     return moved

@@ -39,7 +39,7 @@ class Solarize(Spec):
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         rows = parameters["solarized"].nonzero().flatten().to(images.device)
-        part = images[rows]
+        part = images.index_select(0, rows)
         return images.index_copy(0, rows, torch.where(part >= self.threshold, 1.0 - part, part))
 
     def at(self, strength: float) -> Solarize:
@@ -70,7 +70,7 @@ class Posterize(Spec):
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         rows = parameters["posterized"].nonzero().flatten().to(images.device)
         steps = 1 << self.bits
-        return images.index_copy(0, rows, (images[rows] * steps).floor().clamp(0, steps - 1) / steps)
+        return images.index_copy(0, rows, (images.index_select(0, rows) * steps).floor().clamp(0, steps - 1) / steps)
 
     def at(self, strength: float) -> Posterize:
         """The same with its probability scaled by ``strength`` in [0, 1]; 0 is the identity."""
