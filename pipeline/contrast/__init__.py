@@ -3,7 +3,7 @@
 from pipeline.contrast.relation import Codes, Over, Pairs, Relation
 from pipeline.contrast.requests import LogSumExp, Total, softplus
 from pipeline.contrast.term import Term, mean_terms
-from pipeline.contrast.unit import unit
+from pipeline.contrast.unit_length import unit
 from pipeline.contrast.value import Candidates, Contrast
 
 __all__ = [

@@ -78,6 +78,8 @@ class Listed(NamedTuple):
 
     positive: Pairs
     excluded: Pairs
+    single: bool
+    """Every anchor has exactly one positive, and the positives are in the anchors' order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +97,9 @@ class Relation:
         """``count`` rows that are their own candidates, rows 2i and 2i+1 being the two views of sample i."""
         row = torch.arange(count, device=device)
         sample = row >> 1
-        return Relation(Codes(row, row), Codes(sample, sample), None, Listed(Pairs(row, row ^ 1), Pairs(row, row)))
+        return Relation(
+            Codes(row, row), Codes(sample, sample), None, Listed(Pairs(row, row ^ 1), Pairs(row, row), True)
+        )
 
     @property
     def symmetric(self) -> bool:
@@ -118,7 +122,9 @@ class Relation:
             if barred is None:
                 return None
             excluded = own + barred.where(~(self.own.at(barred) | self.group.at(barred)))
-        return Listed(group.where(~self.own.at(group)), excluded)
+        positive = group.where(~self.own.at(group))
+        row = torch.arange(len(self.own.anchors), device=positive.rows.device)
+        return Listed(positive, excluded, torch.equal(positive.rows, row))
 
     def tile(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
         """The positives and the negatives in a block of anchors by candidates: two bool tensors."""

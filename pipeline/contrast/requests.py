@@ -20,6 +20,9 @@ from torch.nn import functional
 from pipeline.contrast.relation import Over
 from pipeline.contrast.tiling import Block
 
+SPARE = 128
+"""Rows of a block that are scaled at once."""
+
 Phi = Literal["identity", "softplus", "relu", "squared_relu"]
 
 
@@ -100,9 +103,9 @@ class ExpSum:
         block = tile.block
         if self.peak is None:
             powers = tile.powers(self.ratio, self.request.over)
-            self.sum[block.rows] += powers.sum(1)
+            self.sum[block.rows].add_(powers.sum(1))
             if block.mirrored:
-                self.sum[block.columns] += powers.sum(0)
+                self.sum[block.columns].add_(powers.sum(0))
             if self.pull is not None:
                 self.pull[block.rows].addmm_(powers, candidates)
             return powers
@@ -128,13 +131,16 @@ class ExpSum:
         return self.pull * torch.where(self.sum > 0, self.request.scale * given / self.sum, 0.0)[:, None]
 
     def weights(self, tile: Tile, given: Given, powers: Tensor | None = None) -> Tensor:
-        """d loss / d logit of one block: (n, m). ``powers`` where they were kept."""
+        """d loss / d logit of one block: (n, m). ``powers`` where they were kept; they are overwritten."""
         block = tile.block
         both = block.mirrored or block.diagonal
         if self.peak is None:
-            share = torch.where(self.sum > 0, given.answer / self.sum, 0.0)
-            each = share[block.rows, None] + share[block.columns] if both else share[block.rows, None]
-            found = tile.powers(self.ratio, self.request.over).mul_(each) if powers is None else powers * each
+            share = (given.answer / self.sum).masked_fill_(self.sum == 0, 0.0)
+            found = tile.powers(self.ratio, self.request.over) if powers is None else powers
+            if both:
+                _multiply_by_sums(found, share[block.rows], share[block.columns])
+            else:
+                found.mul_(share[block.rows, None])
         else:
             level = torch.where(self.sum > 0, self.peak + self.sum.log2(), math.inf)
             exponents = tile.erase(tile.exponents(self.ratio), self.request.over, -math.inf)
@@ -144,6 +150,14 @@ class ExpSum:
         if given.offset is not None:
             given.offset[block.columns] += found.sum(0)
         return found if self.request.scale == 1 else found.mul_(self.request.scale)
+
+
+def _multiply_by_sums(tile: Tensor, rows: Tensor, columns: Tensor) -> None:
+    """tile[i, j] *= rows[i] + columns[j], a few rows at a time: fresh memory costs more than arithmetic."""
+    spare = tile.new_empty(min(SPARE, len(rows)), len(columns))
+    for top in range(0, len(rows), SPARE):
+        some = rows[top : top + SPARE, None]
+        tile[top : top + SPARE].mul_(torch.add(some, columns, out=spare[: len(some)]))
 
 
 class PhiSum:
@@ -180,7 +194,7 @@ class PhiSum:
 
     def answer(self) -> Tensor:
         """The total so far: (A,)."""
-        return self.sum
+        return self.sum.clone()
 
     def weights(self, tile: Tile, given: Given, powers: Tensor | None = None) -> Tensor:
         """d loss / d logit of one block: (n, m)."""

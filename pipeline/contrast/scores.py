@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pipeline.contrast.tiling import Block
-from pipeline.contrast.unit import chunks
+from pipeline.contrast.unit_length import chunks
 
 NEAR = 1e-2
 """A squared distance below this share of |a|^2 + |c|^2 has lost digits in the product."""

@@ -33,7 +33,7 @@ def mean_terms(terms: Iterable[Term]) -> Tensor:
     """The loss of one process: a scalar. A term in which no anchor counts is 0 in value and gradient."""
     total: Tensor | None = None
     for term in terms:
-        value = term.weight * _mean(term)
+        value = _mean(term) if term.weight == 1 else term.weight * _mean(term)
         total = value if total is None else total + value
     if total is None:
         raise ValueError("a loss needs at least one term")

@@ -20,7 +20,7 @@ from pipeline.contrast.relation import Over, Relation
 from pipeline.contrast.requests import LogSumExp, Phi, Request, Total
 from pipeline.contrast.scores import Distances, Products
 from pipeline.contrast.tiling import Tiling
-from pipeline.contrast.unit import unit, wide
+from pipeline.contrast.unit_length import Unit, lengths, wide
 from pipeline.contrast.walk import Plan, walk
 from pipeline.metrics import METRICS, Metric
 from pipeline.spec import Refusal
@@ -86,12 +86,16 @@ class Contrast:
         if not (math.isfinite(tau) and tau > 0):
             raise Refusal(f"temperature = {tau}: must be a finite number above 0")
         unit_length = metric == "cosine" or normalization == "l2"
-        first = _prepared(anchors, "anchors", unit_length)
+        given = (Candidates(candidates, relation, offset), *further)
+        dtype = wide(anchors.dtype)
+        for part in given:
+            dtype = dtype if part.vectors is None else torch.promote_types(dtype, part.vectors.dtype)
+        first = _prepared(anchors, "anchors", unit_length, dtype)
         parts = []
-        for part in (Candidates(candidates, relation, offset), *further):
-            vectors = None if part.vectors is None else _prepared(part.vectors, "candidates", unit_length)
+        for part in given:
+            vectors = None if part.vectors is None else _prepared(part.vectors, "candidates", unit_length, dtype)
             _check(first, first if vectors is None else vectors, part)
-            parts.append(Candidates(vectors, part.relation, part.offset))
+            parts.append(Candidates(vectors, part.relation, None if part.offset is None else part.offset.to(dtype)))
         if not isinstance(temperature, Tensor) or not temperature.requires_grad:
             temperature = tau
         return Contrast(first, tuple(parts), metric, temperature, unit_length)
@@ -105,12 +109,10 @@ class Contrast:
             walked = [i for i in range(len(requests)) if i not in apart]
             found = dict(zip(walked, self._walk(part, [requests[i] for i in walked]), strict=True))
             if listed is not None and apart:
-                theirs = self.anchors if part.vectors is None else part.vectors
-                logits = pairs.pair_similarity(self.anchors, theirs, listed.positive, self.metric) / self.temperature
+                logits = pairs.pair_similarity(self.anchors, part.vectors, listed, self.metric) / self.temperature
                 offset = None if part.offset is None else part.offset[listed.positive.columns]
                 for i in apart:
-                    rows = listed.positive.rows
-                    found[i] = pairs.answer(requests[i], logits, offset, rows, len(self.anchors))
+                    found[i] = pairs.answer(requests[i], logits, offset, listed, len(self.anchors))
             for i, request in enumerate(requests):
                 before = answers[i]
                 if before is None:
@@ -135,7 +137,10 @@ class Contrast:
 
     def positive(self) -> Tensor:
         """The mean logit of each anchor's positives: (A,); 0 where there are none."""
-        return self.total("identity", "positives") / self.count("positives").clamp(min=1)
+        total = self.total("identity", "positives")
+        if len(self.parts) == 1 and (listed := self.parts[0].relation.listed) is not None and listed.single:
+            return total
+        return total / self.count("positives").clamp(min=1)
 
     def logsumexp(self, over: Over, scale: float = 1.0) -> Tensor:
         """Log of the sum of exp(scale * similarity / temperature + offset) over each anchor's ``over``: (A,).
@@ -183,15 +188,15 @@ def _add_exps(first: Tensor, second: Tensor) -> Tensor:
     return both.masked_fill(none, -math.inf)
 
 
-def _prepared(vectors: Tensor, name: str, unit_length: bool) -> Tensor:
+def _prepared(vectors: Tensor, name: str, unit_length: bool, dtype: torch.dtype) -> Tensor:
     if vectors.ndim != 2 or not vectors.is_floating_point():
         raise Refusal(f"{name} have shape {tuple(vectors.shape)}: must be floating vectors, one a row")
-    with torch.no_grad():
-        peaks = torch.linalg.vector_norm(vectors, ord=math.inf, dim=1) if vectors.shape[1] else vectors.sum(1)
-        bad = int((~peaks.isfinite()).sum())
-    if bad:
+    length, ordinary = lengths(vectors)
+    if not ordinary and not bool((finite := vectors.detach().isfinite().all(1)).all()):
+        bad = len(finite) - int(finite.sum())
         raise Refusal(f"{name}: {bad} of {len(vectors)} vectors ({bad / len(vectors):.1%}) are not finite")
-    return unit(vectors) if unit_length else vectors.to(wide(vectors.dtype))
+    prepared: Tensor = Unit.apply(vectors, (length, ordinary)) if unit_length else vectors
+    return prepared.to(dtype)
 
 
 def _check(anchors: Tensor, candidates: Tensor, part: Candidates) -> None:

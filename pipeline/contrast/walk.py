@@ -94,7 +94,7 @@ class _Walk(torch.autograd.Function):
         ctx.kept = kept if any(wanted) and len(tiling.blocks) == 1 and count == 1 and not ahead else None
         ctx.plan, ctx.scores, ctx.tiling, ctx.states, ctx.ahead, ctx.sides = plan, scores, tiling, states, ahead, count
         ctx.save_for_backward(anchors, candidates, temperature, offset, *(x for x in rest if isinstance(x, Tensor)))
-        return tuple(state.answer().clone() for state in states)
+        return tuple(state.answer() for state in states)
 
     @staticmethod
     @once_differentiable
@@ -105,8 +105,9 @@ class _Walk(torch.autograd.Function):
         count = len(states)
         with torch.autocast(anchors.device.type, enabled=False):
             # gradients of size 1: an answer's gradient over a large sum may not fit a float32
-            size = torch.stack([part.abs().max() if part.numel() else part.sum() for part in given]).max()
-            size = torch.where(size > 0, size, 1.0)
+            peaks = [part.abs().max() if part.numel() else part.sum() for part in given]
+            size = peaks[0] if count == 1 else torch.stack(peaks).max()
+            size = size.masked_fill(size == 0, 1.0)
             given = tuple(part / size for part in given)
             factor = size / ctx.plan.temperature
             if ctx.ahead:
@@ -120,11 +121,12 @@ class _Walk(torch.autograd.Function):
             sides = [torch.zeros_like(anchors[:, 0]) if want else None for want in wanted[5 : 5 + count]]
             biases = [anchors.new_zeros(()) if want else None for want in wanted[5 + count :]]
             targets = [Given(*each) for each in zip(given, [into_offset] * count, sides, biases, strict=True)]
-            buffer = _buffer(tiling, anchors) if ctx.kept is None else None
+            kept, ctx.kept = ctx.kept, None  # overwritten; another backward pass computes it again
+            buffer = _buffer(tiling, anchors) if kept is None else None
             for block in tiling.blocks:
                 if buffer is None:
-                    tile = _tile(tiling, block, ctx.kept, offset, count)
-                    weights = states[0].weights(tile, targets[0], ctx.kept)
+                    tile = _tile(tiling, block, kept, offset, count)
+                    weights = states[0].weights(tile, targets[0], kept)
                 else:
                     tile = _tile(tiling, block, scores.tile(block, buffer), offset, count)
                     weights = states[0].weights(tile, targets[0])

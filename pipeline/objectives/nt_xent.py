@@ -17,11 +17,11 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from pipeline.contrast import Codes, Contrast, LogSumExp, Relation, Term, mean_terms
+from pipeline.contrast import Contrast, Term, mean_terms, softplus
 from pipeline.metrics import METRICS, Metric
-from pipeline.spec import Refusal, Spec
+from pipeline.objectives.inputs import has_both, of_pairs, of_queries
+from pipeline.spec import Spec
 
 
 class NTXent(Spec):
@@ -29,6 +29,7 @@ class NTXent(Spec):
 
     uses_temperature: ClassVar[bool] = True
     metrics: ClassVar[frozenset[str]] = METRICS
+    learns: ClassVar[tuple[str, ...]] = ()
 
     kind: Literal["nt_xent"]
 
@@ -39,10 +40,9 @@ class NTXent(Spec):
 
 def nt_xent_terms(contrast: Contrast) -> tuple[Term, ...]:
     """softplus(log-sum-exp(negatives) - positive) for each anchor with both."""
-    counted = (contrast.count("positives") > 0) & (contrast.count("negatives") > 0)
-    (negatives,) = contrast.walk(LogSumExp("negatives"))
-    difference = torch.where(counted, negatives, 0.0) - contrast.positive()
-    return (Term(functional.softplus(difference), counted),)
+    counted = has_both(contrast)
+    negatives = torch.where(counted, contrast.logsumexp("negatives"), 0.0)
+    return (Term(softplus(negatives - contrast.positive()), counted),)
 
 
 def nt_xent(z: Tensor, temperature: float | Tensor, metric: Metric = "cosine") -> Tensor:
@@ -59,12 +59,7 @@ def nt_xent(z: Tensor, temperature: float | Tensor, metric: Metric = "cosine") -
     Raises:
         Refusal: fewer than two samples, an odd number of rows, non-finite rows, a temperature that is not above 0.
     """
-    if z.ndim != 2 or len(z) % 2:
-        raise Refusal(f"z has shape {tuple(z.shape)}: must be (2B, D), rows 2i and 2i+1 the views of sample i")
-    if len(z) < 4:
-        raise Refusal(f"z has {len(z) // 2} samples: at least 2 are needed, or there are no negatives")
-    relation = Relation.pair_order(len(z), z.device)
-    return mean_terms(nt_xent_terms(Contrast.of(z, relation, metric=metric, temperature=temperature)))
+    return mean_terms(nt_xent_terms(of_pairs(z, metric, temperature)))
 
 
 def info_nce(
@@ -88,16 +83,7 @@ def info_nce(
     Raises:
         Refusal: shapes that do not fit, no negative, non-finite rows, a temperature that is not above 0.
     """
-    if queries.ndim != 2 or queries.shape != keys.shape:
-        raise Refusal(f"queries {tuple(queries.shape)} and keys {tuple(keys.shape)}: must both be (B, D)")
-    candidates = keys if extra_negatives is None else torch.cat([keys, extra_negatives.to(keys.dtype)])
-    if len(candidates) < 2:
-        raise Refusal("1 query without extra negatives: at least 2 candidates are needed")
-    row = torch.arange(len(candidates), device=keys.device)
-    anchor = row[: len(queries)]
-    relation = Relation(Codes(-1 - anchor, row), Codes(anchor, row))  # no query is its own candidate
-    contrast = Contrast.of(queries, relation, metric=metric, temperature=temperature, candidates=candidates)
-    return mean_terms(nt_xent_terms(contrast))
+    return mean_terms(nt_xent_terms(of_queries(queries, keys, metric, temperature, extra_negatives)))
 
 
 def information_bound(loss: float, candidates: int) -> float:

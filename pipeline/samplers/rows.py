@@ -26,6 +26,9 @@ def own(anchors: Mapping[str, Tensor], candidates: Mapping[str, Tensor]) -> Code
         if len(column(rows, "sample")) != len(view):
             raise Refusal(f"columns 'sample' ({len(rows['sample'])}) and 'view' ({len(view)}) differ in length")
     width = max((int(view.max()) + 1 for view in views if len(view)), default=1)
+    if anchors is candidates:  # one tensor for both: the relation is then known to be symmetric
+        both = column(anchors, "sample") * width + views[0]
+        return Codes(both, both)
     first, second = (
         column(rows, "sample") * width + view for rows, view in zip((anchors, candidates), views, strict=True)
     )
