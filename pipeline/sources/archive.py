@@ -97,6 +97,7 @@ def members(path: Path) -> Iterator[Item]:
     """
     inside, whole = path.name, 0  # the member being read, and how many were
     with path.open("rb") as file:
+        length = path.stat().st_size
         gzipped = file.peek(2)[:2] == b"\x1f\x8b"
         stream = cast(BinaryIO, gzip.GzipFile(fileobj=file, mode="rb") if gzipped else file)
         try:
@@ -104,6 +105,8 @@ def members(path: Path) -> Iterator[Item]:
                 while (member := tar.next()) is not None:
                     cast(Any, tar).members.clear()  # else every header stays in memory
                     inside = printable(member.name)
+                    if not gzipped and not member.issparse() and member.offset_data + member.size > length:
+                        raise tarfile.ReadError("unexpected end of data")  # not even sought for
                     if not member.isdir():
                         reason = unfit(member, inside)
                         yield Refused(inside, *reason) if reason else Record(inside, _content(tar, member))
