@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
-from pipeline.views.image_plane import Parameters, applied
+from pipeline.views.image_plane import Parameters, applied, filtered
 
 TRIES = 10  # torchvision's: boxes drawn before the whole picture is taken
 LARGE = 48 * 48  # pixels from which pictures on a CPU go one by one
@@ -92,13 +92,10 @@ def crop(images: Tensor, box: Tensor, size: tuple[int, int] | None = None) -> Te
     if images.device.type == "cpu" and height * width > LARGE:
         boxed = zip(images, box.tolist(), strict=True)
         return torch.cat([_crop_one(image, edges, (rows, columns)) for image, edges in boxed])
-    channels, box = images.shape[1], box.to(images.device)
+    box = box.to(images.device)
     down = filters(box[:, 0], box[:, 2], height, rows).to(images.dtype)  # (N,rows,H)
     across = filters(box[:, 1], box[:, 3], width, columns).to(images.dtype)  # (N,columns,W)
-    # both products keep one matrix a sample (none a channel): the axes that are not summed are merged
-    part = across @ images.reshape(-1, channels * height, width).transpose(1, 2)  # (N,columns,C*H)
-    part = part.reshape(-1, columns * channels, height) @ down.transpose(1, 2)  # (N,columns*C,rows)
-    return part.reshape(-1, columns, channels, rows).permute(0, 2, 3, 1).contiguous()
+    return filtered(images, down, across)
 
 
 def _crop_one(image: Tensor, box: Sequence[int], size: tuple[int, int]) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pipeline.keys import Keys, normal_field
 from pipeline.spec import Rule, Spec
-from pipeline.views.image_plane import Parameters, applied
+from pipeline.views.image_plane import Parameters, applied, filtered
 
 
 class Blur(Spec):
@@ -98,8 +98,7 @@ def blur(images: Tensor, sigma: Tensor, radius: int) -> Tensor:
     down = _kernels(sigma[rows], radius, height).to(images)  # (n,H,H)
     across = down if height == width else _kernels(sigma[rows], radius, width).to(images)  # (n,W,W)
     rows = rows.to(images.device)
-    blurred = down[:, None] @ images.index_select(0, rows) @ across[:, None].transpose(-1, -2)
-    return images.index_copy(0, rows, blurred)
+    return images.index_copy(0, rows, filtered(images.index_select(0, rows), down, across))
 
 
 def _kernels(sigma: Tensor, radius: int, count: int) -> Tensor:

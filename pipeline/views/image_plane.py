@@ -55,3 +55,12 @@ def permute(images: Tensor, matrix: Tensor) -> Tensor:
             part = part.flip(mirrored) if mirrored else part
             moved.index_copy_(0, rows, part.transpose(-1, -2) if value & 4 else part)
     return moved
+
+
+def filtered(images: Tensor, down: Tensor, across: Tensor) -> Tensor:
+    """Linear, separable filters: ``down`` (N,R,H) @ ``images`` (N,C,H,W) @ ``across`` (N,S,W) transposed, (N,C,R,S)."""
+    channels, height, width = images.shape[1:]
+    # both products keep one matrix a sample (none a channel): the axes that are not summed are merged
+    part = across @ images.reshape(-1, channels * height, width).transpose(1, 2)  # (N,S,C*H)
+    part = part.reshape(len(images), -1, height) @ down.transpose(1, 2)  # (N,S*C,R)
+    return part.reshape(len(images), -1, channels, down.shape[1]).permute(0, 2, 3, 1).contiguous()
