@@ -48,12 +48,14 @@ def fit_linear(
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     centre = features.mean(axis=0, dtype=np.float64).astype(np.float32)
     spread = features.std(axis=0, dtype=np.float64).astype(np.float32)
     scale = np.where(spread > 1e-6 * np.abs(centre), spread, 1).astype(np.float32)  # a constant dimension says nothing
     classifier = LogisticRegression(C=1 / (len(features) * regularization), tol=TOLERANCE, max_iter=iterations)
-    with warnings.catch_warnings(record=True) as caught:
+    # one thread: the same path to the optimum on every machine, and small problems are not lost to waiting threads
+    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
         warnings.simplefilter("always")
         classifier.fit(_standardised(features, centre, scale), labels)
     gave_up = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
