@@ -209,5 +209,5 @@ def _samples(rows: list[_Row], spool: BinaryIO, labels: tuple[str, ...]) -> Iter
 
 
 def _write_json(path: Path, content: Any) -> None:
-    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)  # the order of splits and columns counts
     path.write_text(text + "\n", encoding="utf-8")
