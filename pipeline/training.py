@@ -114,6 +114,7 @@ def start_network(space: LatentSpace, training: Training, mean: Sequence[float],
     """
     network = build_network(training.encoder, space.projection, mean, std, training.seed)
     learned = space.temperature.learned() if space.temperature is not None else {}
+    learned |= {name: torch.tensor(float(getattr(space.objective, name))) for name in space.objective.learns}
     network.scalars.update({name: torch.nn.Parameter(value) for name, value in learned.items()})
     if isinstance(training.start, Weights):
         take_weights(network.encoder, Path(training.start.file))
@@ -181,12 +182,13 @@ def train(
         columns = pair_columns(samples, accelerator.device)
         everything = {name: collectives.gather(column) for name, column in columns.items()}
         gathered = collectives.gather(z.float())
-        temperature = None if space.temperature is None else space.temperature.at(step / steps, dict(network.scalars))
+        scalars = dict(network.scalars)
+        temperature = None if space.temperature is None else space.temperature.at(step / steps, scalars)
         shared = (gathered, everything) if collectives.world() > 1 else (None, None)
         contrast = space.sampler.contrast(
             collectives.own(gathered), columns, space.metric, temperature, space.normalization, *shared
         )
-        loss, value = reduced(space.objective.terms(contrast))
+        loss, value = reduced(space.objective.terms(contrast, scalars))
         if not math.isfinite(value):
             raise Refusal(
                 f"step {step}: the loss is {value}; lower training.optimizer.learning_rate or raise space.temperature"
