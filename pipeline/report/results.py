@@ -1,0 +1,206 @@
+"""What the stages leave behind, as far as the report reads it: typed, and open to keys that later stages add.
+
+A file of another form is told as damaged rather than guessed at.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Part(BaseModel):
+    """Part of a stage's output: strict and frozen; keys that are not read here are passed over."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class ProbeRow(Part):
+    """One probe on one layer of one split. Accuracies are shares in [0, 1]."""
+
+    label: str
+    split: str
+    layer: str
+    probe: str
+    control: str | None
+    accuracy: float | None
+    low: float | None
+    high: float | None
+    chance: float | None
+    count: int
+    gallery: int | None
+    confidence: float | None = None
+    classes: int | None = None
+    k: int | None = None
+    temperature: float | None = None
+    regularization: float | None = None
+    note: str = ""
+
+
+class Probed(Part):
+    """probe/NAME/figures.json."""
+
+    rows: tuple[ProbeRow, ...]
+
+
+class Measure(Part):
+    """One audited measure; ``value`` is None where it could not be computed, and ``note`` says why."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    count: int | None
+    split: str
+    note: str = ""
+
+
+class Similarities(Part):
+    """Histograms of similarities: ``counts[layer][measure]`` over equal bins of [low, high]."""
+
+    bins: int
+    low: float
+    high: float
+    counts: dict[str, dict[str, tuple[int, ...]]]
+
+
+class Audited(Part):
+    """audit/NAME/measures.json. A spectrum is the eigenvalues' shares of the variance, largest first."""
+
+    measures: dict[str, Measure]
+    spectra: dict[str, tuple[float, ...]] = {}
+    similarities: Similarities | None = None
+
+
+class VerdictRow(Part):
+    """One threshold, declared before the run, and what was found."""
+
+    measure: str
+    value: float | None
+    low: float | None
+    high: float | None
+    verdict: str
+    at_least: float | None = None
+    at_most: float | None = None
+    note: str = ""
+    accepted: str | None = None
+
+
+class Judged(Part):
+    """judge/NAME/verdict.json."""
+
+    verdict: Literal["passed", "failed", "inconclusive"]
+    thresholds: str
+    rows: tuple[VerdictRow, ...]
+
+
+class Gate(Part):
+    """gate.json of check and judge."""
+
+    gate: Literal["pass", "fail", "accepted"]
+
+
+class Finding(Part):
+    """One finding of check."""
+
+    finding: str
+    verdict: str
+    sentence: str
+
+
+class Findings(Part):
+    """check/NAME/findings.json."""
+
+    rows: tuple[Finding, ...]
+
+
+class Cost(Part):
+    """check/NAME/cost.json: counts and bytes of one training step's contrast."""
+
+    samples: int
+    views: int
+    candidates: int
+    log_k: float
+    negatives_per_anchor: int
+    matrix_entries: int
+    matrix_bytes: dict[str, int]
+    product_operations: int
+    gathered_elements: int
+    gathered_bytes: dict[str, int]
+    false_negatives_per_anchor: dict[str, float]
+    same_class_share: dict[str, float]
+
+
+class Summary(Part):
+    """pretrain/NAME/summary.json: means over the last epoch."""
+
+    steps: int
+    epochs: int
+    candidates: int
+    log_k: float
+    loss: float
+    positive_similarity: float
+    negative_similarity: float
+    parameters: int
+
+
+class ShardFile(Part):
+    """One tar of a data set."""
+
+    count: int
+    bytes: int
+
+
+class Column(Part):
+    """One label column."""
+
+    kind: str
+    classes: tuple[str, ...]
+    counts: dict[str, tuple[int, ...]]
+
+
+class Canvas(Part):
+    """The input that every picture is brought to."""
+
+    channels: int
+    height: int
+    width: int
+    fit: str
+
+
+class DataCard(Part):
+    """shard/DATA/index.json."""
+
+    name: str
+    input: Canvas
+    splits: dict[str, int]
+    columns: dict[str, Column]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    shards: tuple[ShardFile, ...]
+    fingerprint: str
+
+
+class Ledger(Part):
+    """shard/DATA/ledger.json: seen = kept + refused."""
+
+    seen: int
+    kept: int
+    refused: dict[str, int]
+    notes: tuple[str, ...] = ()
+
+
+class Bundle(Part):
+    """export/NAME/card.json."""
+
+    identity: str
+    space_identity: str
+    weights: str
+    layer: str
+
+
+class Refused(Part):
+    """refused.json: the stage that refused, and why."""
+
+    stage: str
+    reason: str

@@ -1,0 +1,50 @@
+"""Stage report: every result on one page, ``python -m stages.report``; whatever has not run is shown as such.
+
+Reads specs/index.yaml, its specs and the folders of shard, check, pretrain, probe, audit, judge and export; writes
+work/report.html, work/report/metrics.json (for ``dvc metrics``) and work/report/curves (for ``dvc plots``), and
+prints the kNN figures as a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from pipeline.report.collect import collect
+from pipeline.report.figures import figures, table
+from pipeline.report.page import page
+from pipeline.spec import Refusal
+from stages import SPECS, WORK, output_folder, run, write_json
+
+
+def main(arguments: list[str]) -> None:
+    """Write page, metrics and curves of every spec in the index."""
+    argparse.ArgumentParser(prog="python -m stages.report", description=__doc__).parse_args(arguments)
+    results = collect(SPECS, WORK)
+    metrics = {result.name: figures(result) for result in results}
+    text = page(results, metrics)
+    with output_folder("report", "curves") as folder:
+        for result in results:
+            if result.curve_text:
+                (folder / f"{result.name}.csv").write_text(result.curve_text, encoding="utf-8", newline="")
+    write_json(WORK / "report" / "metrics.json", metrics)
+    _replace(WORK / "report.html", text)
+    print(table(results))
+    print(f"report: {WORK / 'report.html'}")
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a whole file or leave the old one as it is."""
+    if path.is_dir():
+        raise Refusal(f"{path}: is a folder where the report should be; move it away and run again")
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        partial.write_text(text, encoding="utf-8", newline="")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    run(main)
