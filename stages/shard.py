@@ -39,7 +39,8 @@ def main(arguments: list[str]) -> None:
 def raw_path(name: str) -> Path:
     """The raw path that specs/index.yaml gives a data set. Raises SpecError where it gives none."""
     file = SPECS / "index.yaml"
-    entry = read_yaml(file).get("data", {}).get(name)
+    sets = read_yaml(file).get("data")
+    entry = sets.get(name) if isinstance(sets, dict) else None
     raw = entry.get("raw") if isinstance(entry, dict) else None
     if not isinstance(raw, str) or Path(raw) == SPECS / "none":
         raise SpecError(
