@@ -11,20 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from pipeline.audit import Audit
 from pipeline.check import Check, unused_acceptances
 from pipeline.data import DataSpec
 from pipeline.export import Export
+from pipeline.index import NONE, read_index
 from pipeline.probes import Probe
 from pipeline.space import LatentSpace
 from pipeline.spec import Fault, Rule, Spec, SpecError, nearest, read_spec, read_yaml, shown
 from pipeline.training import Training
 from pipeline.views import FACTORS, fault
-
-NONE = "specs/none"
-"""Stands in the index for "no raw data" and "no user files": a path that is always there."""
 
 
 class Specification(Spec):
@@ -48,35 +44,6 @@ class Specification(Spec):
     def rules(self) -> Iterator[Rule]:
         for path, remedy in unused_acceptances(self.space, self.check):
             yield f"check.{path}", remedy
-
-
-class DataEntry(Spec):
-    """What the index says of a data set."""
-
-    raw: str = Field(min_length=1)
-    """The raw data's path: a dependency of sharding; specs/none for embedded data."""
-
-
-class SpecEntry(Spec):
-    """What the index says of a spec."""
-
-    data: str
-    """The same name as in the spec itself (DVC cannot read it there)."""
-    files: str = Field(min_length=1)
-    """The folder of user files (code, weights): a dependency of training; specs/none for none."""
-
-
-class Index(Spec):
-    """What ``dvc repro`` runs."""
-
-    data: dict[str, DataEntry]
-    specs: dict[str, SpecEntry]
-
-
-def read_index(folder: Path) -> Index:
-    """Read specs/index.yaml. Raises SpecError."""
-    index: Index = read_spec(folder / "index.yaml", Index)
-    return index
 
 
 def faults_of(file: Path, data_folder: Path | None = None) -> list[Fault]:

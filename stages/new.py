@@ -12,8 +12,9 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
+from pipeline.index import NONE, read_index
 from pipeline.spec import Refusal, SpecError, nearest, read_yaml
-from pipeline.specification import NONE, faults_of, read_index
+from pipeline.specification import faults_of
 from stages import SPECS, run
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")

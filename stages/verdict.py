@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 
+from pipeline.index import read_index
 from pipeline.spec import Refusal
-from pipeline.specification import read_index
 from stages import SPECS, output_folder, output_of, refusal_before, run, write_json
 
 
@@ -18,7 +18,10 @@ def main(arguments: list[str]) -> None:
     lines = []
     names = sorted(read_index(SPECS).specs)
     for name in names:
-        refused = refusal_before(output_of("export", name))
+        exported = output_of("export", name)
+        refused = refusal_before(exported)
+        if refused is None and not exported.is_dir():
+            refused = {"stage": "verdict", "reason": "nothing was exported yet; run `dvc repro`"}
         if refused is not None:
             lines.append(f"{name}: refused by {refused['stage']}: {refused['reason']}")
     if lines:
