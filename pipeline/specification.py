@@ -124,6 +124,7 @@ def all_faults(folder: Path) -> list[Fault]:
             faults.append(
                 Fault(file, f"specs.{name}.data", shown(entry.data), f"{path} says {written!r}; make them equal")
             )
+        faults += _outside(path, entry.files)
         if not Path(entry.files).exists():
             faults.append(Fault(file, f"specs.{name}.files", shown(entry.files), "no such folder"))
     for name, raw in index.data.items():
@@ -144,6 +145,18 @@ def all_faults(folder: Path) -> list[Fault]:
         elif not Path(raw.raw).exists():
             faults.append(Fault(file, f"data.{name}.raw", shown(raw.raw), "no such path"))
     return faults
+
+
+def _outside(path: Path, files: str) -> list[Fault]:
+    """Given weights must lie in the spec's folder of user files, or DVC would not notice that they changed."""
+    start = (read_yaml(path).get("training") or {}).get("start") or {}
+    file = start.get("file") if isinstance(start, dict) else None
+    if not isinstance(file, str):
+        return []
+    place = "training.start.file"
+    if files == NONE or not Path(file).resolve().is_relative_to(Path(files).resolve()):
+        return [Fault(str(path), place, shown(file), f"must lie in the folder that specs.{path.stem}.files names")]
+    return [] if Path(file).is_file() else [Fault(str(path), place, shown(file), "no such file")]
 
 
 def schema() -> str:
