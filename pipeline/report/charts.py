@@ -23,7 +23,7 @@ COLOURS = {
 }
 POINTS = 400
 """A longer curve is drawn as this many means."""
-SIZE = (4.6, 2.7)
+SIZE = (4.1, 2.6)
 """Inches, at 72 points: drawn at about its printed size on a phone and in a column of a wide page."""
 
 
@@ -71,20 +71,22 @@ def histogram_chart(counts: Mapping[str, Sequence[int]], low: float, high: float
     """The distributions of the similarities of positives and of negatives, each scaled to its own peak."""
 
     def draw(axes: Any) -> None:
-        for name, word, colour, hatch in (
-            ("negative_similarity", "negatives", ORANGE, "//////"),
-            ("positive_similarity", "positives", BLUE, None),
+        for name, word, colour, height in (
+            ("negative_similarity", "negatives", ORANGE, 3),
+            ("positive_similarity", "positives", BLUE, 17),  # one line higher: the peaks may stand side by side
         ):
             heights = [count / max(1, *counts[name]) for count in counts[name]]
             edges = [low + (high - low) * edge / len(heights) for edge in range(len(heights) + 1)]
-            axes.stairs(heights, edges, fill=True, color=colour, alpha=0.25, linewidth=0, hatch=hatch)
-            axes.stairs(heights, edges, color=colour, linewidth=1.3)
-            peak = heights.index(max(heights))
-            centre = min(max(edges[peak], low + 0.15 * (high - low)), high - 0.12 * (high - low))
-            axes.annotate(word, (centre, 1), (0, 4), **{**_ABOVE, "ha": "center"}, color=colour)
-        axes.set_ylim(0, 1.2)
+            axes.stairs(heights, edges, fill=True, color=colour, alpha=0.2, linewidth=0)
+            axes.stairs(heights, edges, color=colour, linewidth=1.4)
+            peak = edges[heights.index(max(heights))]
+            centre = min(max(peak, low + 0.12 * (high - low)), high - 0.1 * (high - low))
+            axes.annotate(word, (centre, 1), (0, height), **{**_ABOVE, "ha": "center"}, color=colour)
+        axes.set_ylim(0, 1.32)
         axes.set_xlim(low, high)
         axes.set_yticks([])
+        axes.set_xticks([low, (low + high) / 2, high])
+        axes.xaxis.set_major_formatter("{x:g}")
         _named(axes, "similarity", "share, scaled to its peak")
 
     return _svg(draw, "Distributions of the similarities of positives and of negatives")
@@ -134,7 +136,7 @@ def probe_chart(rows: Mapping[tuple[str, str], ProbeRow], chance: float | None) 
         if chance is not None:
             axes.axvline(100 * chance, color=MUTED, linestyle=(0, (2, 3)), linewidth=1)
         axes.set_yticks([-position for position in range(len(layers))], [word for _, word in layers])
-        axes.tick_params(axis="y", labelcolor=INK, labelsize=9.5)
+        axes.tick_params(axis="y", labelcolor=INK, labelsize=10)
         axes.set_ylim(-len(layers) + 0.45, 0.55)
         axes.set_xlim(0, 102)
         axes.grid(axis="y", visible=False)
@@ -143,7 +145,7 @@ def probe_chart(rows: Mapping[tuple[str, str], ProbeRow], chance: float | None) 
     return _svg(draw, "Accuracy by layer, on images as they are and moved")
 
 
-_ABOVE = {"textcoords": "offset points", "ha": "right", "va": "bottom", "fontsize": 9}
+_ABOVE = {"textcoords": "offset points", "ha": "right", "va": "bottom", "fontsize": 10}
 
 
 def _named(axes: Any, below: str, left: str) -> None:
@@ -158,7 +160,7 @@ def _svg(draw: Callable[[Any], None], words: str) -> str:
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # whatever the user's own style
         matplotlib.rcParams.update({"svg.hashsalt": words, "svg.fonttype": "none", "text.parse_math": False})
-        matplotlib.rcParams.update({"font.size": 9, "hatch.linewidth": 0.4})
+        matplotlib.rcParams.update({"font.size": 9.5})
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.add_subplot()
         axes.grid(axis="both", color=LINE, linewidth=0.6)
@@ -166,7 +168,7 @@ def _svg(draw: Callable[[Any], None], words: str) -> str:
         for side, spine in axes.spines.items():
             spine.set_visible(side == "bottom")
             spine.set_color(LINE)
-        axes.tick_params(length=0, labelcolor=MUTED, labelsize=8.5)
+        axes.tick_params(length=0, labelcolor=MUTED, labelsize=9)
         draw(axes)
         drawn = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -178,7 +180,7 @@ def _inline(svg: str, words: str) -> str:
     """Matplotlib's file as an element of a page."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL)
-    svg = re.sub(r' id="(?!p[0-9a-f]{10}"|m[0-9a-f]{10}"|h[0-9a-f]{32}")[^"]*"', "", svg)  # ids that nothing refers to
+    svg = re.sub(r' id="(?!p[0-9a-f]{10}"|m[0-9a-f]{10}")[^"]*"', "", svg)  # ids that nothing refers to
     svg = re.sub(r"xlink:href", "href", svg)
     svg = re.sub(r" font-family: [^;\"]*;?| transform=\"rotate\(-0 [^\"]*\"", "", svg)
     svg = re.sub(r"(\d\.\d\d)\d+", r"\1", svg)

@@ -117,7 +117,7 @@ def collect(specs: Path, work: Path) -> list[Result]:
         raise SpecError([Fault(str(index), "specs", "", "missing; must be a mapping of spec names")])
     results = []
     for name, entry in entries.items():
-        if not isinstance(name, str) or not name or Path(name).name != name or "\0" in name:
+        if not isinstance(name, str) or name in ("", "..") or Path(name).name != name or "\0" in name:
             raise SpecError([Fault(str(index), "specs", repr(name), "must be the name of a file in specs, no path")])
         data = entry.get("data") if isinstance(entry, dict) else None
         results.append(_collect(name, str(data or ""), specs, work))

@@ -123,12 +123,8 @@ def table(results: Sequence[Result]) -> str:
         "  ".join(cell.ljust(widths[at]) if at in left else cell.rjust(widths[at]) for at, cell in enumerate(line))
         for line in lines
     ]
-    return "\n".join(
-        [
-            "kNN accuracy on the test images, as they are and moved by the declared invariances",
-            *map(str.rstrip, aligned),
-        ]
-    )
+    head = "kNN accuracy on the test images, as they are and moved by the declared invariances"
+    return "\n".join([head, *map(str.rstrip, aligned)])
 
 
 def _plain(name: str) -> str:

@@ -7,7 +7,7 @@ name and full value, so that page and file cannot differ.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -80,6 +80,7 @@ def page(results: Sequence[Result], metrics: Mapping[str, Figures]) -> str:
         measure_key=measure_key,
         gain_key=gain_key,
         section=section,
+        listed=listed,
         strip=strip,
         refusals=refusals,
         unfinished=lambda result: [stage for stage in STAGES if result.stages[stage].state == "missing"],
@@ -140,9 +141,9 @@ def figure(figures: Figures, key: str, form: str = "number") -> Markup:
 
 def data(value: float | None, form: str = "number") -> Markup:
     """Any other number of the stages' files, with its full value."""
-    return (
-        escape(DASH) if value is None else Markup('<data value="{}">{}</data>').format(repr(value), FORMS[form](value))
-    )
+    if value is None:
+        return escape(DASH)
+    return Markup('<data value="{}">{}</data>').format(repr(value), FORMS[form](value))
 
 
 def badge(word: str) -> Markup:
@@ -202,9 +203,14 @@ def number(value: float) -> str:
     return text.replace("-", "−")
 
 
+def short(value: float) -> str:
+    """Three decimals, for figures in running text."""
+    return f"{value:.3f}".replace("-", "−")
+
+
 def count(value: float) -> str:
     """A whole number in groups of three."""
-    return f"{value:,.0f}".replace(",", " ").replace("-", "−")
+    return f"{value:,.0f}".replace(",", "\u202f").replace("-", "−")
 
 
 def size(value: float) -> str:
@@ -216,7 +222,16 @@ def size(value: float) -> str:
     return f"{value:.4g} {unit}"
 
 
-FORMS = {"percent": percent, "points": points, "distance": distance, "number": number, "count": count, "size": size}
+FORMS: dict[str, Callable[[float], str]] = {
+    "percent": percent,
+    "confidence": lambda value: f"{100 * value:g} %",
+    "points": points,
+    "distance": distance,
+    "number": number,
+    "short": short,
+    "count": count,
+    "size": size,
+}
 
 
 def measured(measure: str) -> str:
@@ -230,6 +245,12 @@ def section(content: Mapping[str, Any], *path: str) -> Any:
     for step in path:
         here = here.get(step) if isinstance(here, Mapping) else None
     return here
+
+
+def listed(content: Mapping[str, Any], *path: str) -> list[Any]:
+    """The list at a path of a parsed spec; empty where there is none."""
+    found = section(content, *path)
+    return found if isinstance(found, list) else []
 
 
 def shown(value: Any) -> str:
