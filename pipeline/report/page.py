@@ -7,14 +7,14 @@ name and full value, so that page and file cannot differ.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipeline.report import charts
 from pipeline.report.collect import STAGES, Result
+from pipeline.report.drawings import drawings
 from pipeline.report.figures import (
     LAYERS,
     MOVED,
@@ -28,6 +28,7 @@ from pipeline.report.figures import (
     probe_key,
     verdict,
 )
+from pipeline.report.forms import FORMS, count, measured
 
 DASH = "–"
 BADGES = {  # the sign tells without colour
@@ -67,7 +68,7 @@ def page(results: Sequence[Result], metrics: Mapping[str, Figures]) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(count=count, size=size, number=number, percent=percent, shown=shown, measured=measured)
+    environment.filters.update(count=count, shown=shown, measured=measured)
     environment.globals.update(
         figure=lambda name, key, form="number": figure(metrics[name], key, form),
         data=data,
@@ -95,40 +96,6 @@ def page(results: Sequence[Result], metrics: Mapping[str, Figures]) -> str:
     drawn = [drawings(result, f"s{number}-") for number, result in enumerate(results)]
     views = [base64.b64encode(result.views).decode() for result in results]
     return environment.get_template("page.html").render(specs=list(zip(results, drawn, views, strict=True)))
-
-
-def drawings(result: Result, prefix: str) -> dict[str, Any]:
-    """Every chart of a spec that its results allow; ``probes`` is a mapping of (label, probe) to a chart."""
-    found: dict[str, Any] = dict.fromkeys(("loss", "similarity", "spectrum", "histogram_h", "histogram_z"))
-    found["probes"] = {}
-    if result.curve is not None:
-        found["loss"] = charts.loss_chart(result.curve)
-        found["points"] = -(-len(result.curve["loss"]) // charts.POINTS)
-        if {"positive_similarity", "negative_similarity"} <= result.curve.keys():
-            found["similarity"] = charts.similarity_chart(result.curve)
-    if result.audited is not None and any(result.audited.spectra.values()):
-        found["spectrum"] = charts.spectrum_chart(result.audited.spectra)
-    histograms = result.audited.similarities if result.audited is not None else None
-    for layer, counts in histograms.counts.items() if histograms is not None else ():
-        if layer in ("h", "z") and {"positive_similarity", "negative_similarity"} <= counts.keys():
-            found[f"histogram_{layer}"] = charts.histogram_chart(counts, histograms.low, histograms.high)  # type: ignore[union-attr]
-    for label in labels(result):
-        for probe in ("knn", "linear"):
-            rows = {
-                (layer, split): row
-                for layer in LAYERS
-                for split in (UNMOVED, MOVED)
-                if (row := knn(result, label, layer, split, probe)) is not None
-            }
-            chance = next((row.chance for row in rows.values()), None)
-            found["probes"][label, probe] = charts.probe_chart(rows, chance)
-    numbered = iter(range(1000))
-    for key, chart in found.items():
-        if isinstance(chart, str):
-            found[key] = Markup(charts.with_ids(chart, f"{prefix}{next(numbered)}-"))
-    for pair, chart in found["probes"].items():
-        found["probes"][pair] = Markup(charts.with_ids(chart, f"{prefix}{next(numbered)}-"))
-    return found
 
 
 def figure(figures: Figures, key: str, form: str = "number") -> Markup:
@@ -178,65 +145,6 @@ def refusals(result: Result) -> list[tuple[str, str, str]]:
         if status.state == "refused":
             found.setdefault((status.by, status.reason), []).append(stage)
     return [(", ".join(stages), by, reason) for (by, reason), stages in found.items()]
-
-
-def percent(value: float) -> str:
-    """A share in percent."""
-    return f"{100 * value:.1f} %"
-
-
-def points(value: float) -> str:
-    """A difference of shares in percentage points, with its sign."""
-    return f"{100 * value:+.1f}".replace("-", "−")
-
-
-def distance(value: float) -> str:
-    """The same without its sign."""
-    return f"{100 * abs(value):.1f}"
-
-
-def number(value: float) -> str:
-    """Four significant digits; whole numbers whole."""
-    if isinstance(value, int):
-        return count(value)
-    text = f"{value:.4g}" if abs(value) < 1e4 else f"{value:.4e}"
-    return text.replace("-", "−")
-
-
-def short(value: float) -> str:
-    """Three decimals, for figures in running text."""
-    return f"{value:.3f}".replace("-", "−")
-
-
-def count(value: float) -> str:
-    """A whole number in groups of three."""
-    return f"{value:,.0f}".replace(",", "\u202f").replace("-", "−")
-
-
-def size(value: float) -> str:
-    """Bytes in the largest binary unit that leaves at least one."""
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
-        if abs(value) < 1024 or unit == "TiB":
-            break
-        value /= 1024
-    return f"{value:.4g} {unit}"
-
-
-FORMS: dict[str, Callable[[float], str]] = {
-    "percent": percent,
-    "confidence": lambda value: f"{100 * value:g} %",
-    "points": points,
-    "distance": distance,
-    "number": number,
-    "short": short,
-    "count": count,
-    "size": size,
-}
-
-
-def measured(measure: str) -> str:
-    """How a measure's values are written: shares in percent, everything else as numbers."""
-    return "percent" if measure.startswith(("probe.", "neighbour_purity", "dimensions_99")) else "number"
 
 
 def section(content: Mapping[str, Any], *path: str) -> Any:

@@ -17,7 +17,7 @@ import pytest
 from pipeline.report import charts
 from pipeline.report.charts import POINTS, thinned
 from pipeline.report.collect import STAGES
-from pipeline.report.page import FORMS
+from pipeline.report.forms import FORMS
 from pipeline.spec import Refusal
 from stages import report
 

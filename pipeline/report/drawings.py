@@ -1,0 +1,45 @@
+"""Which charts a spec's results allow, each with ids of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from pipeline.report import charts
+from pipeline.report.collect import Result
+from pipeline.report.figures import LAYERS, MOVED, UNMOVED, knn, labels
+
+
+def drawings(result: Result, prefix: str) -> dict[str, Any]:
+    """Every chart of a spec that its results allow; ``probes`` is a mapping of (label, probe) to a chart."""
+    found: dict[str, Any] = dict.fromkeys(("loss", "similarity", "spectrum", "histogram_h", "histogram_z"))
+    found["probes"] = {}
+    if result.curve is not None:
+        found["loss"] = charts.loss_chart(result.curve)
+        found["points"] = -(-len(result.curve["loss"]) // charts.POINTS)
+        if {"positive_similarity", "negative_similarity"} <= result.curve.keys():
+            found["similarity"] = charts.similarity_chart(result.curve)
+    if result.audited is not None and any(result.audited.spectra.values()):
+        found["spectrum"] = charts.spectrum_chart(result.audited.spectra)
+    histograms = result.audited.similarities if result.audited is not None else None
+    for layer, counts in histograms.counts.items() if histograms is not None else ():
+        if layer in ("h", "z") and {"positive_similarity", "negative_similarity"} <= counts.keys():
+            found[f"histogram_{layer}"] = charts.histogram_chart(counts, histograms.low, histograms.high)  # type: ignore[union-attr]
+    for label in labels(result):
+        for probe in ("knn", "linear"):
+            rows = {
+                (layer, split): row
+                for layer in LAYERS
+                for split in (UNMOVED, MOVED)
+                if (row := knn(result, label, layer, split, probe)) is not None
+            }
+            chance = next((row.chance for row in rows.values()), None)
+            found["probes"][label, probe] = charts.probe_chart(rows, chance)
+    numbered = iter(range(1000))
+    for key, chart in found.items():
+        if isinstance(chart, str):
+            found[key] = Markup(charts.with_ids(chart, f"{prefix}{next(numbered)}-"))
+    for pair, chart in found["probes"].items():
+        found["probes"][pair] = Markup(charts.with_ids(chart, f"{prefix}{next(numbered)}-"))
+    return found

@@ -1,0 +1,64 @@
+"""How numbers are written for readers: shares in percent, counts in groups of three, bytes in binary units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def percent(value: float) -> str:
+    """A share in percent."""
+    return f"{100 * value:.1f} %"
+
+
+def points(value: float) -> str:
+    """A difference of shares in percentage points, with its sign."""
+    return f"{100 * value:+.1f}".replace("-", "−")
+
+
+def distance(value: float) -> str:
+    """The same without its sign."""
+    return f"{100 * abs(value):.1f}"
+
+
+def number(value: float) -> str:
+    """Four significant digits; whole numbers whole."""
+    if isinstance(value, int):
+        return count(value)
+    text = f"{value:.4g}" if abs(value) < 1e4 else f"{value:.4e}"
+    return text.replace("-", "−")
+
+
+def short(value: float) -> str:
+    """Three decimals, for figures in running text."""
+    return f"{value:.3f}".replace("-", "−")
+
+
+def count(value: float) -> str:
+    """A whole number in groups of three."""
+    return f"{value:,.0f}".replace(",", "\u202f").replace("-", "−")
+
+
+def size(value: float) -> str:
+    """Bytes in the largest binary unit that leaves at least one."""
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if abs(value) < 1024 or unit == "TiB":
+            break
+        value /= 1024
+    return f"{value:.4g} {unit}"
+
+
+FORMS: dict[str, Callable[[float], str]] = {
+    "percent": percent,
+    "confidence": lambda value: f"{100 * value:g} %",
+    "points": points,
+    "distance": distance,
+    "number": number,
+    "short": short,
+    "count": count,
+    "size": size,
+}
+
+
+def measured(measure: str) -> str:
+    """How a measure's values are written: shares in percent, everything else as numbers."""
+    return "percent" if measure.startswith(("probe.", "neighbour_purity", "dimensions_99")) else "number"
