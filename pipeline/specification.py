@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from pipeline.audit import Audit
 from pipeline.check import Check, unused_acceptances
 from pipeline.data import DataSpec
+from pipeline.encoders.structure import on_meta
 from pipeline.export import Export
 from pipeline.index import NONE, read_index
 from pipeline.probes import Probe
@@ -79,6 +82,7 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     """Yield every broken rule between a spec and its data."""
     space = specification.space
     columns = data.columns()
+    classes = [name for name, kind in columns.items() if kind == "class"]
     for number, name in enumerate(space.preserves):
         if name not in FACTORS and name not in columns:
             yield (
@@ -89,6 +93,12 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
         reason = fault(invariance, data.input.channels, data.input.height, data.input.width)
         if reason is not None:
             yield f"space.invariances[{number}]", reason
+    for name in space.sampler.reads:
+        if columns.get(name) != "class":
+            yield "space.sampler.column", f"no such label column of classes; {nearest(name, classes)}"
+    reason = unreadable(specification.training, data)
+    if reason is not None:
+        yield "training.encoder", reason
     for number, name in enumerate(specification.probe.labels):
         if name not in columns:
             yield f"probe.labels[{number}]", f"no such label column; {nearest(name, columns)}"
@@ -97,6 +107,18 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     for path, name in specification.audit.columns():
         if name not in columns:
             yield f"audit.{path}", f"no such label column: {name}; {nearest(name, columns)}"
+
+
+def unreadable(training: Training, data: DataSpec) -> str | None:
+    """Why the encoder cannot read pictures of the data's canvas; None if it can. No weight is drawn or allocated."""
+    canvas = data.input
+    module = on_meta(training.encoder.build, canvas.channels).eval()
+    try:
+        module(torch.zeros(2, canvas.channels, canvas.height, canvas.width, device="meta"))
+    except (AssertionError, RuntimeError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        return f"cannot read pictures of {canvas.height} x {canvas.width} ({reason}); change the encoder or the canvas"
+    return None
 
 
 def all_faults(folder: Path) -> list[Fault]:

@@ -6,7 +6,7 @@ B samples in the global batch, n of them on this rank, two views each in pair or
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,7 +22,7 @@ from pipeline.encoders import Encoder
 from pipeline.keys import Keys, permutation
 from pipeline.machine import Machine, settle
 from pipeline.network import Network, build_network, freeze_below, frozen_to_eval, layers, take_weights
-from pipeline.optimizers import Optimizer, Schedule
+from pipeline.optimizers import Cosine, Optimizer, Schedule
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import Refusal, Rule, Spec, nearest
@@ -74,6 +74,8 @@ class Training(Spec):
             yield "norm_group", f"must be global_batch ({self.global_batch}): this encoder has batch normalisation"
         if not has_statistics and self.norm_group is not None:
             yield "norm_group", "must be null: this encoder has no batch statistics"
+        if isinstance(self.schedule, Cosine) and self.schedule.warmup_epochs >= self.epochs:
+            yield "schedule.warmup_epochs", f"must be below epochs ({self.epochs}), or the peak is never reached"
         if isinstance(self.start, Weights) and self.start.frozen_below is not None:
             from pipeline.encoders.structure import on_meta
 
@@ -149,12 +151,15 @@ def train(
         cpu=machine.chosen_device() == "cpu", mixed_precision="bf16" if training.precision == "bf16" else "no"
     )
     settle(machine)
-    fits(training, shards.card.splits["train"], collectives.world())
+    reason = unfit(training, shards.card.splits["train"], collectives.world())
+    if reason is not None:
+        raise Refusal(reason)
 
     batch, count = training.global_batch, shards.card.splits["train"]
     per_epoch = count // batch
     steps = per_epoch * training.epochs
     images = torch.from_numpy(shards.images("train"))
+    labels = {name: shards.labels("train")[name] for name in space.sampler.reads}
     network = start_network(space, training, shards.card.mean, shards.card.std)
     optimizer = training.optimizer.build(network)
     peaks = [group["lr"] for group in optimizer.param_groups]
@@ -179,7 +184,7 @@ def train(
         for group, peak in zip(optimizer.param_groups, peaks, strict=True):
             group["lr"] = peak * rate
         _, z = model(views.to(accelerator.device, non_blocking=True))
-        columns = pair_columns(samples, accelerator.device)
+        columns = pair_columns(samples, labels, accelerator.device)
         everything = {name: collectives.gather(column) for name, column in columns.items()}
         gathered = collectives.gather(z.float())
         scalars = dict(network.scalars)
@@ -214,28 +219,24 @@ def train(
     return Trained(network, tuple(curve), pictured, candidates)
 
 
-def fits(training: Training, count: int, ranks: int = 1) -> None:
-    """Refuse a batch that the split cannot fill or the ranks cannot divide.
-
-    Raises:
-        Refusal: with the fitting value.
-    """
-    if training.global_batch > count:
-        raise Refusal(
-            f"training.global_batch = {training.global_batch}: larger than the training split ({count} samples); "
-            f"at most {count}"
-        )
-    if training.global_batch % ranks:
-        fitting = max(ranks, training.global_batch // ranks * ranks)
-        raise Refusal(
-            f"training.global_batch = {training.global_batch}: {ranks} ranks do not divide it; take {fitting}, or "
-            "another number of processes in machine.yaml"
-        )
+def unfit(training: Training, count: int, ranks: int = 1) -> str | None:
+    """Why a split cannot fill the batch or the ranks cannot divide it, with the fitting value; None if they can."""
+    batch = training.global_batch
+    if batch > count:
+        return f"training.global_batch = {batch}: larger than the training split; at most {count}"
+    if batch % ranks:
+        fitting = max(ranks, batch // ranks * ranks)
+        remedy = f"take {fitting}, or another number of processes in machine.yaml"
+        return f"training.global_batch = {batch}: {ranks} ranks do not divide it; {remedy}"
+    return None
 
 
-def pair_columns(samples: np.ndarray, device: torch.device) -> dict[str, Tensor]:
-    """The integer columns of a batch in pair order: sample (2n,) and view (2n,)."""
+def pair_columns(
+    samples: np.ndarray, labels: Mapping[str, np.ndarray], device: torch.device | str
+) -> dict[str, Tensor]:
+    """The integer columns of a batch in pair order, each (2n,): sample, view, and the labels (N,) of a whole split."""
     return {
+        **{name: torch.from_numpy(np.repeat(codes[samples], 2)).to(device) for name, codes in labels.items()},
         "sample": torch.from_numpy(np.repeat(samples, 2)).to(device),
         "view": torch.tensor([0, 1], device=device).repeat(len(samples)),
     }

@@ -36,7 +36,8 @@ class Timm(Spec):
         import timm
 
         module: nn.Module = timm.create_model(self.name, pretrained=False, num_classes=0, in_chans=channels)
-        module.dim = module.num_features
+        # some models (MobileNetV3) widen once more behind the pooling, and that is what they return
+        module.dim = getattr(module, "head_hidden_size", None) or module.num_features
         return small_stem(module, self.name) if self.small_stem else module
 
     def batch_statistics(self) -> bool:

@@ -22,6 +22,11 @@ class InBatch(Spec):
 
     kind: Literal["in_batch"]
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The label columns that the batch must bring: none."""
+        return ()
+
     def contrast(
         self,
         z: Tensor,

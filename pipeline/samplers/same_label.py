@@ -24,6 +24,11 @@ class SameLabel(Spec):
     column: str
     """The label column whose equality makes a positive."""
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The label columns that the batch must bring."""
+        return (self.column,)
+
     def contrast(
         self,
         z: Tensor,
