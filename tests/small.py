@@ -1,0 +1,93 @@
+"""A small but real space: shapes on their own canvas, the small encoder, a few steps. Every test changes one thing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.data import DataSpec
+from pipeline.machine import Machine
+from pipeline.sharding import shard
+from pipeline.shards import Shards
+from pipeline.space import LatentSpace
+from pipeline.spec import parse, read_yaml
+from pipeline.training import Row, Trained, Training, train
+
+ROOT = Path(__file__).parent.parent
+CPU = Machine(processes=1, device="cpu", threads=1)
+
+SPACE: dict[str, Any] = {
+    "invariances": [{"kind": "shift", "pixels": 2}, {"kind": "brightness", "amount": 0.3, "probability": 0.8}],
+    "preserves": ["shape"],
+    "projection": {"kind": "mlp", "hidden": 16, "dim": 8, "boundary": "h"},
+    "predictor": None,
+    "target": "same",
+    "normalization": "l2",
+    "metric": "cosine",
+    "temperature": 0.2,
+    "sampler": {"kind": "in_batch"},
+    "objective": {"kind": "nt_xent"},
+}
+TRAINING: dict[str, Any] = {
+    "encoder": {"kind": "small", "widths": [8, 16], "strides": [2, 2], "groups": 4},
+    "start": {"kind": "untrained"},
+    "global_batch": 16,
+    "norm_group": None,
+    "epochs": 2,
+    "optimizer": {"kind": "adamw", "learning_rate": 3e-3, "weight_decay": 1e-4},
+    "schedule": {"kind": "cosine", "warmup_epochs": 1},
+    "precision": "float32",
+    "seed": 0,
+}
+DATA: dict[str, Any] = {
+    "source": {"kind": "shapes", "pictures": 96, "seed": 0, "watermark": None},
+    "input": {"height": 16, "width": 16, "channels": 3, "fit": "resize", "background": 0},
+    "split": {"test": 0.3, "seed": 0},
+    "labels": ["shape", "hue", "rotation"],
+}
+
+
+def space(**changes: Any) -> LatentSpace:
+    return parse({**SPACE, **changes}, LatentSpace, "x.yaml", "space")
+
+
+def training(**changes: Any) -> Training:
+    return parse({**TRAINING, **changes}, Training, "x.yaml", "training")
+
+
+def sharded(folder: Path, **changes: Any) -> Shards:
+    folder.mkdir(parents=True, exist_ok=True)
+    shard(parse({**DATA, **changes}, DataSpec, "data.yaml"), "small", None, folder)
+    return Shards(folder)
+
+
+def trained(
+    shards: Shards, space: LatentSpace, training: Training, machine: Machine = CPU, rows: list[Row] | None = None
+) -> Trained:
+    return train(space, training, shards, machine, (rows if rows is not None else []).append)
+
+
+def whole(**changes: Any) -> dict[str, Any]:
+    """The content of specs/digits.yaml, each change given by its dotted path with ``__`` for dots."""
+    content = read_yaml(ROOT / "specs" / "digits.yaml")
+    for path, value in changes.items():
+        *above, last = path.split("__")
+        inner: Any = content
+        for step in above:
+            inner = inner[step]
+        inner[last] = value
+    return content
+
+
+def shipped() -> list[Path]:
+    """Every spec file of the repository."""
+    folders = (ROOT / "specs", ROOT / "specs" / "examples")
+    return [path for folder in folders for path in sorted(folder.glob("*.yaml")) if path.stem != "index"]
+
+
+def pictures(sizes: list[tuple[int, int]], channels: int, seed: int = 0) -> list[np.ndarray]:
+    """Raw inputs of several sizes, uint8 (H, W, C)."""
+    random = np.random.default_rng(seed)
+    return [random.integers(0, 256, (height, width, channels), dtype=np.uint8) for height, width in sizes]
