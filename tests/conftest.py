@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
+import pytest
 import torch
 from hypothesis import settings
 
@@ -35,3 +37,12 @@ settings.register_profile(
     max_examples=int(os.environ.get("HYPOTHESIS_MAX_EXAMPLES", "25")),
 )
 settings.load_profile("project")
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Tiny tensors are slower on many threads, far slower where cores are shared."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

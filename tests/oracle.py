@@ -44,6 +44,10 @@ class DenseContrast:
     offset: Tensor | None = None
     metric: str = "cosine"
 
+    @property
+    def anchors(self) -> Tensor:
+        return self.similarity  # for its type
+
     def mask(self, over: str) -> Tensor:
         masks = {"positives": self.positives, "negatives": self.negatives}
         return masks[over] if over in masks else self.positives | self.negatives

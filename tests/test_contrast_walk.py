@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import DenseContrast, similarities
 
 from pipeline.contrast import Candidates, Codes, Contrast, LogSumExp, Relation, Total, relation, tiling
 from pipeline.metrics import METRICS
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 REQUESTS = {
     "one log-sum-exp": lambda side, bias: (LogSumExp("negatives"),),
@@ -42,6 +42,7 @@ def answers_and_gradients(contrast, requests, leaves, mixing):
         (torch.where(answer.isfinite(), answer, 0.0) * weight).sum()
         for answer, weight in zip(answers, mixing, strict=True)
     )
+    loss = loss + 0 * leaves[0].sum()  # a count has no gradient at all
     return answers, torch.autograd.grad(loss, leaves, allow_unused=True)
 
 
@@ -53,6 +54,7 @@ def same(first, second, tolerance):
 @pytest.mark.parametrize("listed", [True, False], ids=["listed pairs", "compared codes"])
 @pytest.mark.parametrize("blocks", BLOCKS)
 @pytest.mark.parametrize("name", REQUESTS)
+@settings(max_examples=max(settings.default.max_examples // 2, 1))
 @given(
     seed=st.integers(0, 10**6),
     metric=st.sampled_from(sorted(METRICS)),

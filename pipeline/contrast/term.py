@@ -46,4 +46,4 @@ def _mean(term: Term) -> Tensor:
         return torch.where(term.counted, term.values, 0.0).sum() / count.clamp(min=1)
     some = term.counted.any()
     values = torch.where(term.counted, term.values, -math.inf).masked_fill(~some, 0.0)
-    return torch.where(some, values.logsumexp(0) - count.clamp(min=1).log(), 0.0)
+    return torch.where(some, values.logsumexp(0) - count.clamp(min=1).to(values.dtype).log(), 0.0)

@@ -105,9 +105,11 @@ class Contrast:
         answers: list[Tensor | None] = [None] * len(requests)
         for part in self.parts:
             listed = part.relation.listed
+            found = {i: self._log_count(part, each.over) for i, each in enumerate(requests) if _counts(each, part)}
             apart = [i for i, each in enumerate(requests) if listed is not None and each.over == "positives"]
-            walked = [i for i in range(len(requests)) if i not in apart]
-            found = dict(zip(walked, self._walk(part, [requests[i] for i in walked]), strict=True))
+            apart = [i for i in apart if i not in found]
+            walked = [i for i in range(len(requests)) if i not in apart and i not in found]
+            found.update(zip(walked, self._walk(part, [requests[i] for i in walked]), strict=True))
             if listed is not None and apart:
                 logits = pairs.pair_similarity(self.anchors, part.vectors, listed, self.metric) / self.temperature
                 offset = None if part.offset is None else part.offset[listed.positive.columns]
@@ -120,6 +122,9 @@ class Contrast:
                 else:
                     answers[i] = _add_exps(before, found[i]) if isinstance(request, LogSumExp) else before + found[i]
         return tuple(answer for answer in answers if answer is not None)
+
+    def _log_count(self, part: Candidates, over: Over) -> Tensor:
+        return part.relation.counts[over].to(self.anchors.dtype).log()
 
     def _walk(self, part: Candidates, requests: list[Request]) -> tuple[Tensor, ...]:
         if not requests:
@@ -179,6 +184,11 @@ class Contrast:
 
 def _number(temperature: Tensor | float) -> float:
     return float(temperature.detach()) if isinstance(temperature, Tensor) else float(temperature)
+
+
+def _counts(request: Request, part: Candidates) -> bool:
+    """Whether a request is no more than a count."""
+    return isinstance(request, LogSumExp) and request.scale == 0 and part.offset is None
 
 
 def _add_exps(first: Tensor, second: Tensor) -> Tensor:

@@ -31,7 +31,8 @@ def log_true_negatives(contrast: Contrast, log_sum: Tensor, positive: Tensor, pr
         raise Refusal(f"prior = {prior}: must lie in [0, 1); 0 takes every negative for a true one")
     if prior == 0:
         return log_sum
-    count = contrast.count("negatives").clamp(min=1).to(log_sum.dtype).log()
+    count = contrast.logsumexp("negatives", 0.0)  # log N, or with offsets the log of their measure
+    count = torch.where(count > -math.inf, count, 0.0)
     share = math.log(prior) + count + positive - log_sum  # log of what the false negatives are of S
     left = share < 0
     safe = torch.where(left, share, -1.0)

@@ -49,13 +49,16 @@ def hard_negative_terms(contrast: Contrast, prior: float, hardness: float) -> tu
     if not (math.isfinite(hardness) and hardness >= 0):
         raise Refusal(f"hardness = {hardness}: must be a finite number of at least 0")
     counted = has_both(contrast)
-    weighted, weights, positives = contrast.walk(
-        LogSumExp("negatives", 1 + hardness), LogSumExp("negatives", hardness), LogSumExp("positives")
+    weighted, weights, number, positives = contrast.walk(
+        LogSumExp("negatives", 1 + hardness),
+        LogSumExp("negatives", hardness),
+        LogSumExp("negatives", 0.0),
+        LogSumExp("positives"),
     )
-    counts = contrast.count("negatives"), contrast.count("positives")
-    number, positive_number = (count.clamp(min=1).to(weighted.dtype).log() for count in counts)
-    log_sum = torch.where(counted, number + weighted - weights, 0.0)
-    mean = torch.where(counted, positives - positive_number, 0.0)
+    weighted, weights, number = (torch.where(counted, each, 0.0) for each in (weighted, weights, number))
+    log_sum = weighted - weights + number
+    mean = positives - contrast.count("positives").clamp(min=1).to(positives.dtype).log()
+    mean = torch.where(counted, mean, 0.0)
     true = log_true_negatives(contrast, log_sum, mean, prior)
     return (Term(softplus(true - contrast.positive()), counted),)
 
