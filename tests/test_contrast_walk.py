@@ -47,7 +47,7 @@ def answers_and_gradients(contrast, requests, leaves, mixing):
 
 
 def same(first, second, tolerance):
-    first, second = (torch.zeros(()) if value is None else value.double() for value in (first, second))
+    first, second = (torch.zeros((), dtype=torch.float64) if value is None else value for value in (first, second))
     assert torch.allclose(first, second, rtol=tolerance, atol=tolerance), (first, second)
 
 

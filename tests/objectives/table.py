@@ -164,7 +164,7 @@ TABLE: dict[str, Row] = {
         ({},), naive_decoupled, lambda n, x, s: math.log(n), lambda n, t, s: math.log(n) - 4 / t, shift=True
     ),
     "debiased": Row(
-        ({"prior": 0.0}, {"prior": 0.1}, {"prior": 0.02}),
+        ({"prior": 0.0}, {"prior": 0.1}, {"prior": 0.3}),
         naive_debiased,
         lambda n, x, s: math.log(n + 1),
         zero,
