@@ -31,13 +31,18 @@ def write_bundle(folder: Path, network: Network, card: dict[str, Any]) -> None:
     weights = {
         name: value.detach().cpu().contiguous()
         for name, value in network.state_dict().items()
-        if not name.startswith("projection.")
+        if not name.startswith(("projection.", "scalars."))
     }
     digested = weight_digest(weights)
     whole = {**card, "format": FORMAT, "weights": digested}
-    whole["identity"] = digest({"space": card["space"], "network": card["network"], "weights": digested})
+    whole["identity"] = identity(whole)
     (folder / "card.json").write_text(json.dumps(whole, indent=1, sort_keys=True, ensure_ascii=False) + "\n", "utf-8")
     (folder / "encoder.safetensors").write_bytes(save(weights, metadata={"card": canonical(whole)}))
+
+
+def identity(card: dict[str, Any]) -> str:
+    """SHA-256 of all that makes h what it is: the declaration, the network, its weights, and how inputs reach it."""
+    return digest({name: card.get(name) for name in ("space", "network", "weights", "input")})
 
 
 def weight_digest(weights: dict[str, Tensor]) -> str:
@@ -109,6 +114,8 @@ def load(folder: str | Path) -> Bundle:
         raise Refusal(f"{folder / 'card.json'}: format is not {FORMAT}; install the version that wrote it")
     if weight_digest(weights) != card.get("weights"):
         raise Refusal(f"{folder / 'encoder.safetensors'}: not the weights that card.json describes; copy both again")
+    if card.get("identity") != identity(card):
+        raise Refusal(f"{folder / 'card.json'}: was changed after it was written; copy the bundle again")
     network = described_network({**card["network"], "projection": {"kind": "none"}})
     network.load_state_dict(weights)
     return Bundle(network, card, parse(card["input"], Input, str(folder / "card.json"), "input"))

@@ -5,6 +5,7 @@ Without a process group every function is the one-rank case of itself. n: rows o
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
@@ -20,6 +21,11 @@ def world() -> int:
 def rank() -> int:
     """Which of them this process is, from 0."""
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+
+
+def launched_rank() -> int:
+    """Which rank this process was started as, known before the ranks have met."""
+    return int(os.environ.get("RANK", "0"))
 
 
 def own(rows: Tensor) -> Tensor:

@@ -30,6 +30,7 @@ from pipeline.views import draw_view
 
 PICTURED = 8
 """Samples of the first batch whose views are kept for the report."""
+LOWER = "lower training.optimizer.learning_rate or raise space.temperature"
 
 
 class Untrained(Spec):
@@ -151,7 +152,7 @@ def train(
         cpu=machine.chosen_device() == "cpu", mixed_precision="bf16" if training.precision == "bf16" else "no"
     )
     settle(machine)
-    reason = unfit(training, shards.card.splits["train"], collectives.world())
+    reason = unfit(training, shards.card.splits["train"], collectives.world(), accelerator.device.type)
     if reason is not None:
         raise Refusal(reason)
 
@@ -161,6 +162,8 @@ def train(
     images = torch.from_numpy(shards.images("train"))
     labels = {name: shards.labels("train")[name] for name in space.sampler.reads}
     network = start_network(space, training, shards.card.mean, shards.card.std)
+    if collectives.world() > 1:  # batch statistics are those of the global batch
+        network = torch.nn.SyncBatchNorm.convert_sync_batchnorm(network)  # type: ignore[no-untyped-call]
     optimizer = training.optimizer.build(network)
     peaks = [group["lr"] for group in optimizer.param_groups]
     model, optimizer = accelerator.prepare(network.to(accelerator.device), optimizer)
@@ -187,6 +190,8 @@ def train(
         columns = pair_columns(samples, labels, accelerator.device)
         everything = {name: collectives.gather(column) for name, column in columns.items()}
         gathered = collectives.gather(z.float())
+        if not bool(gathered.isfinite().all()):
+            raise Refusal(f"step {step}: z is no longer finite; {LOWER}")
         scalars = dict(network.scalars)
         temperature = None if space.temperature is None else space.temperature.at(step / steps, scalars)
         shared = (gathered, everything) if collectives.world() > 1 else (None, None)
@@ -195,9 +200,7 @@ def train(
         )
         loss, value = reduced(space.objective.terms(contrast, scalars))
         if not math.isfinite(value):
-            raise Refusal(
-                f"step {step}: the loss is {value}; lower training.optimizer.learning_rate or raise space.temperature"
-            )
+            raise Refusal(f"step {step}: the loss is {value}; {LOWER}")
         optimizer.zero_grad(set_to_none=True)
         accelerator.backward(loss * collectives.world())  # DDP divides by the ranks; the loss is already a global mean
         optimizer.step()
@@ -210,7 +213,7 @@ def train(
             loss=value,
             log_k=math.log(candidates),
             learning_rate=rate * peaks[0],
-            temperature=math.nan if temperature is None else float(temperature),
+            temperature=_plain(temperature),
             positive_similarity=positive,
             negative_similarity=negative,
         )
@@ -219,8 +222,8 @@ def train(
     return Trained(network, tuple(curve), pictured, candidates)
 
 
-def unfit(training: Training, count: int, ranks: int = 1) -> str | None:
-    """Why a split cannot fill the batch or the ranks cannot divide it, with the fitting value; None if they can."""
+def unfit(training: Training, count: int, ranks: int = 1, device: str = "cpu") -> str | None:
+    """Why a split cannot fill the batch, or the ranks cannot divide it or share its statistics; None if they can."""
     batch = training.global_batch
     if batch > count:
         return f"training.global_batch = {batch}: larger than the training split; at most {count}"
@@ -228,6 +231,9 @@ def unfit(training: Training, count: int, ranks: int = 1) -> str | None:
         fitting = max(ranks, batch // ranks * ranks)
         remedy = f"take {fitting}, or another number of processes in machine.yaml"
         return f"training.global_batch = {batch}: {ranks} ranks do not divide it; {remedy}"
+    if training.norm_group is not None and ranks > 1 and device != "cuda":
+        remedy = "set processes = 1 in machine.yaml"
+        return f"training.norm_group = {training.norm_group}: {ranks} ranks on a CPU cannot share statistics; {remedy}"
     return None
 
 
@@ -240,6 +246,12 @@ def pair_columns(
         "sample": torch.from_numpy(np.repeat(samples, 2)).to(device),
         "view": torch.tensor([0, 1], device=device).repeat(len(samples)),
     }
+
+
+def _plain(temperature: Tensor | float | None) -> float:
+    if temperature is None:
+        return math.nan
+    return float(temperature.detach() if isinstance(temperature, Tensor) else temperature)
 
 
 def reduced(terms: tuple[Term, ...]) -> tuple[Tensor, float]:
@@ -258,7 +270,10 @@ def reduced(terms: tuple[Term, ...]) -> tuple[Tensor, float]:
             whole = collectives.total(part)
         else:  # log of the mean of exp(values); its gradient over ranks is that of the sum over this rank's anchors
             top = collectives.top(torch.where(term.counted, term.values, -torch.inf).max())
-            part = torch.where(term.counted, (term.values - top).exp(), torch.zeros_like(term.values)).sum() / divisor
+            top = torch.where(counted > 0, top, torch.zeros_like(top))
+            # masked before and after exp, so that what does not count has no gradient, not even 0 times infinity
+            over = torch.where(term.counted, term.values - top, -torch.inf)
+            part = torch.where(term.counted, over.exp(), torch.zeros_like(over)).sum() / divisor
             mean = collectives.total(part)
             whole = torch.where(counted > 0, mean.log() + top, torch.zeros_like(mean))
             part = part / mean.clamp(min=torch.finfo(mean.dtype).tiny)

@@ -9,13 +9,15 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import os
 import subprocess
 import sys
 import time
 from dataclasses import asdict, astuple, fields
+from pathlib import Path
 
-from pipeline.collectives import rank
+from pipeline.collectives import launched_rank, rank
 from pipeline.machine import read_machine
 from pipeline.pictures import views_picture
 from pipeline.shards import Shards
@@ -43,7 +45,7 @@ def main(arguments: list[str]) -> None:
 
     machine = read_machine()
     if machine.ranks() > 1 and "RANK" not in os.environ:
-        _start_ranks(name, machine.ranks(), machine.chosen_device())
+        _start_ranks(path, machine.ranks(), machine.chosen_device())
         return
     shards = Shards(output_of("shard", read_yaml(path)["data"]))
     log = Log(name, training.epochs * (shards.card.splits["train"] // training.global_batch))
@@ -59,10 +61,11 @@ class Log:
     def __init__(self, name: str, steps: int):
         from tqdm import tqdm
 
-        self.bar = tqdm(total=steps, desc=f"pretrain {name}", unit="step", disable=rank() != 0, mininterval=1.0)
+        hidden = launched_rank() != 0
+        self.bar = tqdm(total=steps, desc=f"pretrain {name}", unit="step", disable=hidden, mininterval=1.0)
         folder = WORK / "logs" / name
         folder.mkdir(parents=True, exist_ok=True)
-        self.file = (folder / f"pretrain-{rank()}.jsonl").open("w", encoding="utf-8")
+        self.file = (folder / f"pretrain-{launched_rank()}.jsonl").open("w", encoding="utf-8")
         self.started = time.monotonic()
 
     def told(self, row: Row) -> None:
@@ -83,7 +86,8 @@ def _write(name: str, space: LatentSpace, training: Training, shards: Shards, tr
 
     names = [field.name for field in fields(Row)]
     with output_folder("pretrain", name) as folder:
-        state = {key: value.detach().cpu().contiguous() for key, value in trained.network.state_dict().items()}
+        whole = trained.network.state_dict()  # learned scalars are of the loss, not of the map from x to h and z
+        state = {key: value.cpu().contiguous() for key, value in whole.items() if not key.startswith("scalars.")}
         save_file(state, folder / "weights.safetensors")
         card = shards.card
         write_json(
@@ -113,6 +117,8 @@ def _write(name: str, space: LatentSpace, training: Training, shards: Shards, tr
                 "loss": round(mean["loss"], 6),
                 "positive_similarity": round(mean["positive_similarity"], 6),
                 "negative_similarity": round(mean["negative_similarity"], 6),
+                "temperature": None if math.isnan(trained.curve[-1].temperature) else trained.curve[-1].temperature,
+                "learned": {key: float(value.detach()) for key, value in trained.network.scalars.items()},
                 "averaged_over_steps": len(last),
                 "parameters": sum(weight.numel() for weight in trained.network.encoder.parameters()),
             },
@@ -124,15 +130,15 @@ def _shown(value: float) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _start_ranks(name: str, ranks: int, device: str) -> None:
+def _start_ranks(path: Path, ranks: int, device: str) -> None:
     """Start one process a rank through torchrun and wait; a rank that fails ends the others."""
     environment = dict(os.environ)
     if device == "cpu":
         environment["ACCELERATE_USE_CPU"] = "true"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(ranks)]
-    finished = subprocess.run([*command, "-m", "stages.pretrain", name], env=environment, check=False)
+    finished = subprocess.run([*command, "-m", "stages.pretrain", str(path)], env=environment, check=False)
     if finished.returncode:
-        raise Refusal(f"pretrain {name}: a rank failed (exit code {finished.returncode}); its message is above")
+        raise Refusal(f"pretrain {path.stem}: a rank failed (exit code {finished.returncode}); its message is above")
 
 
 if __name__ == "__main__":
