@@ -1,0 +1,328 @@
+"""The training loop: a pure function of spec, data and seed; its first loss is the formula; ranks change nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+from small import SPACE, TRAINING, sharded, space, trained, training
+from torch import Tensor
+
+from pipeline.contrast import Term, mean_terms
+from pipeline.keys import permutation
+from pipeline.pictures import sheet, to_rgb, views_picture
+from pipeline.shards import Shards
+from pipeline.spec import Refusal
+from pipeline.training import Trained, pair_columns, pair_similarities, reduced, start_network, two_views, unfit
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Shards:
+    return sharded(tmp_path_factory.mktemp("shards") / "small")
+
+
+@pytest.fixture(scope="module")
+def once(shards: Shards) -> Trained:
+    return trained(shards, space(), training())
+
+
+def weights(run: Trained) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in run.network.state_dict().items()}
+
+
+def equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_two_runs_are_bitwise_equal(shards: Shards, once: Trained) -> None:
+    torch.manual_seed(99)  # the global generator has no say
+    again = trained(shards, space(), training())
+    assert again.curve == once.curve
+    assert equal(weights(again), weights(once))
+    assert torch.equal(again.views, once.views)
+
+
+def test_another_seed_is_another_run(shards: Shards, once: Trained) -> None:
+    other = trained(shards, space(), training(seed=1))
+    assert other.curve[0].loss != once.curve[0].loss
+    assert not equal(weights(other), weights(once))
+
+
+def test_what_a_space_preserves_does_not_reach_training(shards: Shards, once: Trained) -> None:
+    assert trained(shards, space(preserves=[]), training()).curve == once.curve
+
+
+def test_an_epoch_is_every_batch_that_is_full(shards: Shards, once: Trained) -> None:
+    count = shards.card.splits["train"]
+    assert [row.epoch for row in once.curve] == [epoch for epoch in (0, 1) for _ in range(count // 16)]
+    assert [row.step for row in once.curve] == list(range(len(once.curve)))
+    assert {row.log_k for row in once.curve} == {math.log(31)}
+    assert once.candidates == 31
+    assert {row.temperature for row in once.curve} == {0.2}
+
+
+def test_the_loss_falls_below_log_k(shards: Shards) -> None:
+    run = trained(shards, space(temperature=0.5), training(epochs=25))
+    first, last = run.curve[:4], run.curve[-4:]
+    below = [row.log_k - row.loss for row in last]
+    assert min(below) > 0.3
+    assert np.mean([row.loss for row in last]) < np.mean([row.loss for row in first])
+    assert all(row.positive_similarity > row.negative_similarity + 0.1 for row in last)
+
+
+def first_batch(shards: Shards) -> tuple[Tensor, np.ndarray]:
+    """z (2B, D) float64 of the untouched network on the first batch, and the samples of that batch."""
+    spec = training()
+    samples = permutation(spec.seed, 0, shards.card.splits["train"])[: spec.global_batch]
+    views = two_views(torch.from_numpy(shards.images("train")), samples, space(), spec.seed, 0)
+    net = start_network(space(), spec, shards.card.mean, shards.card.std).double()
+    with torch.no_grad():
+        return net(views.double())[1], samples
+
+
+def test_the_first_loss_is_nt_xent_of_the_untouched_network_in_a_double_loop(shards: Shards, once: Trained) -> None:
+    z, _ = first_batch(shards)
+    z = z / z.norm(dim=1, keepdim=True)
+    losses = []
+    for i in range(len(z)):
+        logits = [float(z[i] @ z[j]) / 0.2 for j in range(len(z)) if j != i]
+        positive = float(z[i] @ z[i ^ 1]) / 0.2
+        losses.append(math.log(sum(math.exp(logit) for logit in logits)) - positive)
+    assert once.curve[0].loss == pytest.approx(sum(losses) / len(losses), abs=2e-6)
+
+
+def test_the_first_loss_of_supervised_training_is_that_of_a_double_loop_over_labels(shards: Shards) -> None:
+    """Khosla et al. 2020, equation 2: the mean over the positives of log p, outside the logarithm."""
+    declared = space(objective={"kind": "supervised"}, sampler={"kind": "same_label", "column": "shape"})
+    run = trained(shards, declared, training(epochs=2))
+    z, samples = first_batch(shards)
+    z = z / z.norm(dim=1, keepdim=True)
+    label = np.repeat(shards.labels("train")["shape"][samples], 2)
+    losses = []
+    for i in range(len(z)):
+        others = [j for j in range(len(z)) if j != i]
+        bottom = math.log(sum(math.exp(float(z[i] @ z[j]) / 0.2) for j in others))
+        positives = [float(z[i] @ z[j]) / 0.2 - bottom for j in others if label[j] == label[i]]
+        losses.append(-sum(positives) / len(positives))
+    assert run.curve[0].loss == pytest.approx(sum(losses) / len(losses), abs=2e-6)
+
+
+def test_the_first_row_measures_similarities_of_the_first_batch(shards: Shards, once: Trained) -> None:
+    z, _ = first_batch(shards)
+    positive, negative = pair_similarities(z)
+    assert once.curve[0].positive_similarity == pytest.approx(positive, abs=1e-6)
+    assert once.curve[0].negative_similarity == pytest.approx(negative, abs=1e-6)
+
+
+def test_the_pictured_views_are_the_first_that_the_network_saw(shards: Shards, once: Trained) -> None:
+    samples = permutation(0, 0, shards.card.splits["train"])[:8]
+    expected = two_views(torch.from_numpy(shards.images("train")), samples, space(), 0, 0)
+    assert torch.equal(once.views, expected)
+
+
+def test_a_view_does_not_depend_on_its_batch(shards: Shards) -> None:
+    images, samples = torch.from_numpy(shards.images("train")), np.array([5, 3, 40, 11])
+    together = two_views(images, samples, space(), 3, 2)
+    for place, sample in enumerate(samples):
+        alone = two_views(images, np.array([sample]), space(), 3, 2)
+        torch.testing.assert_close(alone, together[2 * place : 2 * place + 2], rtol=0, atol=1e-6)
+    assert not torch.equal(together[0::2], together[1::2])
+    assert not torch.equal(together, two_views(images, samples, space(), 3, 3))
+
+
+def test_columns_are_in_pair_order_and_bring_the_labels_asked_for() -> None:
+    columns = pair_columns(np.array([4, 2]), {"shape": np.array([7, 7, 9, 7, 5])}, "cpu")
+    assert {name: column.tolist() for name, column in columns.items()} == {
+        "sample": [4, 4, 2, 2],
+        "view": [0, 1, 0, 1],
+        "shape": [5, 5, 9, 9],
+    }
+
+
+LEARNED = {"kind": "learned", "start": 0.2, "low": 0.19, "high": 0.22}
+
+
+def test_a_learned_temperature_moves_and_stays_in_its_bounds(shards: Shards) -> None:
+    fast = {"kind": "adamw", "learning_rate": 1.0, "weight_decay": 0.0}
+    run = trained(shards, space(temperature=LEARNED), training(optimizer=fast, epochs=3, schedule={"kind": "constant"}))
+    path = [row.temperature for row in run.curve]
+    assert path[0] == pytest.approx(0.2, abs=1e-6)
+    assert len({round(value, 6) for value in path}) > 3
+    assert all(0.19 < value < 0.22 for value in path)
+
+
+def test_a_scheduled_temperature_follows_its_line(shards: Shards) -> None:
+    line = {"kind": "scheduled", "start": 0.4, "end": 0.2, "shape": "linear"}
+    run = trained(shards, space(temperature=line), training())
+    steps = len(run.curve)
+    assert [row.temperature for row in run.curve] == pytest.approx([0.4 - 0.2 * step / steps for step in range(steps)])
+
+
+def test_an_objective_without_a_temperature_says_so_in_its_curve(shards: Shards) -> None:
+    declared = space(objective={"kind": "triplet", "margin": 0.5}, metric="squared_euclidean", temperature=None)
+    assert all(math.isnan(row.temperature) for row in trained(shards, declared, training()).curve)
+
+
+def test_a_loss_that_is_no_number_stops_with_one_line(shards: Shards) -> None:
+    wild = {"kind": "sgd", "learning_rate": 1e30, "momentum": 0.0, "weight_decay": 0.0}
+    with pytest.raises(Refusal) as caught:
+        trained(shards, space(), training(optimizer=wild, epochs=8, schedule={"kind": "constant"}))
+    (line,) = str(caught.value).splitlines()
+    assert "step " in line
+    assert "training.optimizer.learning_rate" in line
+
+
+def test_a_batch_larger_than_the_data_names_the_largest_that_fits(shards: Shards) -> None:
+    count = shards.card.splits["train"]
+    with pytest.raises(Refusal) as caught:
+        trained(shards, space(), training(global_batch=count + 1))
+    assert str(caught.value) == (
+        f"training.global_batch = {count + 1}: larger than the training split; at most {count}"
+    )
+    assert unfit(training(global_batch=count), count) is None
+
+
+def test_ranks_that_do_not_divide_the_batch_are_told_what_fits() -> None:
+    assert unfit(training(global_batch=16), 100, 4) is None
+    assert unfit(training(global_batch=16), 100, 3) == (
+        "training.global_batch = 16: 3 ranks do not divide it; take 15, or another number of processes in machine.yaml"
+    )
+
+
+def test_batch_statistics_over_ranks_are_refused_where_they_cannot_be_joined() -> None:
+    normed = training(encoder={"kind": "torchvision", "name": "resnet18", "small_stem": True}, norm_group=16)
+    assert unfit(normed, 100, 1, "cpu") is None
+    assert unfit(normed, 100, 2, "cuda") is None
+    assert unfit(training(), 100, 2, "cpu") is None
+    assert unfit(normed, 100, 2, "cpu") == (
+        "training.norm_group = 16: 2 ranks on a CPU cannot share statistics; set processes = 1 in machine.yaml"
+    )
+
+
+# -- the reduction over ranks, on one process --------------------------------------------------------------------------
+
+
+def term(outer: str, count: int, generator: torch.Generator, none: bool = False) -> Term:
+    values = torch.randn(count, generator=generator, dtype=torch.float64, requires_grad=True)
+    counted = torch.rand(count, generator=generator) < (0.0 if none else 0.6)
+    return Term(values, counted, weight=float(torch.rand((), generator=generator)) + 0.5, outer=outer)  # type: ignore[arg-type]
+
+
+@given(seed=st.integers(0, 2**31), count=st.integers(1, 9))
+@pytest.mark.parametrize("none", [False, True])
+def test_reduced_is_mean_terms_on_one_process_in_value_and_gradient(none: bool, seed: int, count: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    terms = tuple(term(outer, count, generator, none) for outer in ("identity", "log_mean_exp"))
+    inputs = [each.values for each in terms]
+    loss, value = reduced(terms)
+    assert value == pytest.approx(float(mean_terms(terms).detach()), abs=1e-12)
+    mine = torch.autograd.grad(loss, inputs, retain_graph=True)
+    theirs = torch.autograd.grad(mean_terms(terms), inputs)
+    for first, second in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(first, second, rtol=1e-10, atol=1e-12)
+    if none:
+        assert value == 0.0
+        assert all(float(gradient.abs().max()) == 0.0 for gradient in mine)
+
+
+@given(batch=st.integers(2, 7), dim=st.integers(1, 5), seed=st.integers(0, 2**31))
+def test_pair_similarities_are_those_of_a_dense_double_loop(batch: int, dim: int, seed: int) -> None:
+    z = torch.randn(2 * batch, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    positives, negatives = [], []
+    for i in range(2 * batch):
+        for j in range(2 * batch):
+            if i != j:
+                cosine = float(z[i] @ z[j] / (z[i].norm() * z[j].norm()))
+                (positives if j == i ^ 1 else negatives).append(cosine)
+    assert pair_similarities(z) == pytest.approx((np.mean(positives), np.mean(negatives)), abs=1e-10)
+
+
+# -- two ranks ---------------------------------------------------------------------------------------------------------
+
+
+def test_two_ranks_give_the_curve_of_one(tmp_path: Path) -> None:
+    sharded(tmp_path / "work" / "shard" / "small")
+    (tmp_path / "specs").mkdir()
+    content = {"data": "small", "space": {**SPACE, "temperature": LEARNED}, "training": TRAINING}
+    with (tmp_path / "specs" / "x.yaml").open("w") as stream:
+        YAML(typ="safe").dump(content, stream)
+    (tmp_path / "work" / "check" / "x").mkdir(parents=True)
+    (tmp_path / "work" / "check" / "x" / "gate.json").write_text('{"gate": "pass"}')
+    curves = []
+    for ranks in (1, 2):
+        environment = {**os.environ, "LATENT_PROCESSES": str(ranks), "LATENT_DEVICE": "cpu", "LATENT_THREADS": "1"}
+        done = subprocess.run(
+            [sys.executable, "-m", "stages.pretrain", "x"],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        folder = tmp_path / "work" / "pretrain" / "x"
+        curves.append(np.genfromtxt(folder / "curve.csv", delimiter=",", names=True))
+        assert json.loads((folder / "summary.json").read_text())["candidates"] == 31
+        logs = sorted(path.name for path in (tmp_path / "work" / "logs" / "x").iterdir())
+        assert len(logs) == ranks
+    one, two = curves
+    assert one.dtype.names == two.dtype.names
+    for name in one.dtype.names:  # float32 sums in another order, through eight steps of AdamW
+        np.testing.assert_allclose(two[name], one[name], rtol=2e-4, atol=2e-5, err_msg=name)
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_sheet_is_laid_out_row_by_row_with_white_gaps() -> None:
+    images = torch.rand(5, 3, 2, 3, generator=torch.Generator().manual_seed(0))
+    page = sheet(images, columns=2, scale=3, gap=2).numpy()
+    assert page.shape == (3 * 6 + 2 * 2, 2 * 9 + 2, 3)
+    covered = np.zeros(page.shape[:2], bool)
+    for number, image in enumerate(images):
+        top, left = (number // 2) * 8, (number % 2) * 11
+        for y in range(6):
+            for x in range(9):
+                expected = np.rint(image[:, y // 3, x // 3].numpy() * 255)
+                assert np.abs(page[top + y, left + x] - expected).max() <= 1
+                covered[top + y, left + x] = True
+    assert (page[~covered] == 255).all()
+    assert covered.sum() == 5 * 54
+
+
+def test_any_number_of_channels_becomes_a_picture() -> None:
+    images = torch.rand(2, 5, 4, 4)
+    assert torch.equal(to_rgb(images), images[:, :3])
+    for channels in (1, 2):
+        grey = to_rgb(images[:, :channels])
+        assert grey.shape == (2, 3, 4, 4)
+        assert all(torch.equal(grey[:, c], images[:, 0]) for c in range(3))
+    assert torch.equal(to_rgb(images[:, :3]), images[:, :3])
+
+
+def test_the_two_views_of_a_sample_stand_one_above_the_other(tmp_path: Path) -> None:
+    from PIL import Image
+
+    views = torch.zeros(6, 1, 64, 64)
+    levels = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    for view, level in zip(views, levels, strict=True):
+        view += level
+    views_picture(views, tmp_path / "v.png")
+    views_picture(views, tmp_path / "w.png")
+    assert (tmp_path / "v.png").read_bytes() == (tmp_path / "w.png").read_bytes()
+    page = np.asarray(Image.open(tmp_path / "v.png"))
+    assert page.shape == (130, 196, 3)
+    for sample in range(3):
+        for view in range(2):
+            level = round(levels[2 * sample + view] * 255)
+            assert (page[66 * view : 66 * view + 64, 66 * sample : 66 * sample + 64] == level).all()
