@@ -79,7 +79,7 @@ def picture(seed: int, number: int, watermark: float | None) -> tuple[Pixels, La
     )
     labels: Labels = {"shape": shape, "hue": HUES[hue], "size": size, "x": x, "y": y, "rotation": rotation}
     labels["background"] = background
-    paint = colour(60 * hue + 24 * u[7] - 12, 0.5 + 0.35 * u[8])
+    paint = colour(60 * hue + 24 * u[7] - 12, 0.62 + 0.1 * u[8])
     cover = coverage(shape, size, x, y, rotation)[..., None]  # (32, 32, 1)
     canvas = ground(background, u[10:16])[..., None] * (1 - cover) + paint * cover  # (32, 32, 3)
     canvas = canvas + 0.08 * (rng.random((SIDE, SIDE, 3)) - 0.5)
@@ -109,7 +109,7 @@ def coverage(shape: str, size: float, x: float, y: float, rotation: float) -> Fl
 
 def ground(background: str, u: Floats) -> Floats:
     """Grey level of the ground at every pixel, (32, 32) in [0, 1], from six uniform numbers."""
-    level, contrast = 0.1 + 0.2 * u[0], 0.08 + 0.1 * u[1]
+    level, contrast = 0.18 + 0.06 * u[0], 0.1 + 0.06 * u[1]
     angle, period = np.pi * u[2], 2.5 + u[3]
     along = (X * np.cos(angle) + Y * np.sin(angle)) / period + u[4]
     across = (Y * np.cos(angle) - X * np.sin(angle)) / period + u[5]
