@@ -12,9 +12,9 @@ from dataclasses import asdict
 from pipeline.check import contradictions, cost, gate, priors
 from pipeline.encoders.structure import on_meta
 from pipeline.shards import Shards
-from pipeline.spec import SpecError, read_spec
+from pipeline.spec import Refusal, SpecError, read_spec
 from pipeline.specification import Specification, faults_of
-from pipeline.training import fits
+from pipeline.training import unfit
 from stages import output_folder, output_of, run, spec_path, write_json
 
 
@@ -28,7 +28,9 @@ def main(arguments: list[str]) -> None:
         raise SpecError(faults)
     spec: Specification = read_spec(path, Specification)
     card = Shards(output_of("shard", spec.data)).card
-    fits(spec.training, card.splits["train"])
+    reason = unfit(spec.training, card.splits["train"])
+    if reason is not None:
+        raise Refusal(f"{path}: {reason}")
 
     findings = list(contradictions(spec.space, spec.check))
     projection = spec.space.projection

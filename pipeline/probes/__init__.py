@@ -23,8 +23,8 @@ SPLITS = ("test", "view0")
 class Probe(Spec):
     """The section ``probe`` of a spec: which label columns are read back, and how."""
 
-    labels: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Label columns of kind class; each is probed on every layer."""
+    labels: tuple[str, ...]
+    """Label columns of kind class; each is probed on every layer. None: nothing is probed (unlabelled data)."""
     k: Annotated[int, Field(ge=1)]
     """Neighbours that vote in the kNN probe."""
     temperature: Annotated[float, Field(gt=0)]
