@@ -51,6 +51,8 @@ def told(error: OSError) -> str:
         "EEXIST": "a file stands where a folder should be; move it away and run again",
     }
     code = errno.errorcode.get(error.errno or 0, "")
+    if error.errno is None:  # NumPy's short writes bring no number
+        return f"writing output: {error}; the disk or a quota may be full; free some space and run again"
     what = error.strerror or str(error) or type(error).__name__
     remedy = f"; {remedies[code]}" if code in remedies else ""
     return f"{error.filename or 'writing output'}: {what.lower()}{remedy}"

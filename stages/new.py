@@ -12,8 +12,9 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
+from pipeline.data import DataSpec
 from pipeline.index import NONE, read_index
-from pipeline.spec import Refusal, SpecError, nearest, read_yaml
+from pipeline.spec import Refusal, SpecError, nearest, read_spec, read_yaml
 from pipeline.specification import faults_of
 from stages import SPECS, run
 
@@ -48,6 +49,8 @@ def main(arguments: list[str]) -> None:
         data_file = source.parent / "data" / f"{data}.yaml"
         if given.data is None:
             raise Refusal(f"--like {given.like}: its data is not embedded; add --data PATH, the folder with its files")
+        if read_spec(data_file, DataSpec).source.embedded:
+            raise Refusal(f"--data {given.data}: the data of {given.like} is embedded; leave it out")
         if not Path(given.data).exists():
             raise Refusal(f"--data {given.data}: no such path")
         raw = given.data

@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import logging
 import math
 import os
-import subprocess
 import sys
 import time
 from dataclasses import asdict, astuple, fields
@@ -23,7 +23,7 @@ from pipeline.pictures import views_picture
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import Refusal, read_section, read_yaml
-from pipeline.training import Row, Trained, Training, train
+from pipeline.training import Row, Trained, Training, train, unfit
 from stages import WORK, output_folder, output_of, read_json, refusal_before, run, spec_path, write_json, write_refusal
 
 
@@ -44,13 +44,23 @@ def main(arguments: list[str]) -> None:
         return
 
     machine = read_machine()
+    shards = Shards(output_of("shard", read_yaml(path)["data"]))
     if machine.ranks() > 1 and "RANK" not in os.environ:
+        reason = unfit(training, shards.card.splits["train"], machine.ranks(), machine.chosen_device())
+        if reason is not None:  # told once, not by every rank
+            raise Refusal(f"{path}: {reason}")
         _start_ranks(path, machine.ranks(), machine.chosen_device())
         return
-    shards = Shards(output_of("shard", read_yaml(path)["data"]))
     log = Log(name, training.epochs * (shards.card.splits["train"] // training.global_batch))
-    trained = train(space, training, shards, machine, log.told)
-    log.close()
+    try:
+        trained = train(space, training, shards, machine, log.told)
+    except Refusal as refusal:
+        if "RANK" not in os.environ:
+            raise
+        _told_by_ranks(name).write_text(str(refusal), encoding="utf-8")
+        sys.exit(1)
+    finally:
+        log.close()
     if rank() == 0:
         _write(name, space, training, shards, trained)
 
@@ -82,13 +92,13 @@ class Log:
 
 
 def _write(name: str, space: LatentSpace, training: Training, shards: Shards, trained: Trained) -> None:
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     names = [field.name for field in fields(Row)]
     with output_folder("pretrain", name) as folder:
         whole = trained.network.state_dict()  # learned scalars are of the loss, not of the map from x to h and z
         state = {key: value.cpu().contiguous() for key, value in whole.items() if not key.startswith("scalars.")}
-        save_file(state, folder / "weights.safetensors")
+        (folder / "weights.safetensors").write_bytes(save(state))
         card = shards.card
         write_json(
             folder / "network.json",
@@ -131,14 +141,43 @@ def _shown(value: float) -> str:
 
 
 def _start_ranks(path: Path, ranks: int, device: str) -> None:
-    """Start one process a rank through torchrun and wait; a rank that fails ends the others."""
-    environment = dict(os.environ)
+    """Start one process a rank as torchrun does, and wait; a rank that fails ends the others and is told once.
+
+    Raises:
+        Refusal: what a rank refused, or that it failed.
+    """
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
     if device == "cpu":
-        environment["ACCELERATE_USE_CPU"] = "true"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(ranks)]
-    finished = subprocess.run([*command, "-m", "stages.pretrain", str(path)], env=environment, check=False)
-    if finished.returncode:
-        raise Refusal(f"pretrain {path.stem}: a rank failed (exit code {finished.returncode}); its message is above")
+        os.environ["ACCELERATE_USE_CPU"] = "true"
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    told = _told_by_ranks(path.stem)
+    told.unlink(missing_ok=True)
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=ranks,
+        run_id=path.stem,
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        max_restarts=0,
+    )
+    try:
+        elastic_launch(config, sys.executable)("-m", "stages.pretrain", str(path))
+    except ChildFailedError as failed:
+        if told.is_file():
+            raise Refusal(told.read_text(encoding="utf-8")) from None
+        _, first = failed.get_first_failure()
+        raise Refusal(
+            f"pretrain {path.stem}: a rank failed (exit code {first.exitcode}); its message is above"
+        ) from None
+
+
+def _told_by_ranks(name: str) -> Path:
+    folder = WORK / "logs" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / "refused.txt"
 
 
 if __name__ == "__main__":
