@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def whole(**changes: Any) -> dict[str, Any]:
         inner: Any = content
         for step in above:
             inner = inner[step]
-        inner[last] = value
+        inner[last] = copy.deepcopy(value)
     return content
 
 
