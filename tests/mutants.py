@@ -85,7 +85,7 @@ MUTANTS = (
     Mutant(
         "the self-pair is out of the value only",
         "nt_xent",
-        CONTRAST + "requests",
+        CONTRAST + "gathering",
         "            found = tile.powers(self.ratio, self.request.over) if powers is None else powers",
         "            tile.erase = lambda scores, over, value: scores\n"
         "            found = tile.powers(self.ratio, self.request.over) if powers is None else powers",
@@ -115,14 +115,14 @@ MUTANTS = (
     Mutant(
         "one direction is lost in the value",
         "nt_xent",
-        CONTRAST + "requests",
+        CONTRAST + "gathering",
         "                self.sum[block.columns].add_(powers.sum(0))",
         "                pass",
     ),
     Mutant(
         "one direction is lost in the gradient",
         "nt_xent",
-        CONTRAST + "requests",
+        CONTRAST + "gathering",
         "        both = block.mirrored or block.diagonal\n        if self.peak",
         "        both = False\n        if self.peak",
     ),
@@ -166,7 +166,7 @@ MUTANTS = (
     Mutant(
         "a log-sum-exp ignores its scale in the gradient",
         "hard_negative",
-        CONTRAST + "requests",
+        CONTRAST + "gathering",
         "        return found if self.request.scale == 1 else found.mul_(self.request.scale)",
         "        return found",
     ),
@@ -181,7 +181,7 @@ MUTANTS = (
     Mutant(
         "the running maximum does not rescale what was summed",
         "nt_xent",
-        CONTRAST + "requests",
+        CONTRAST + "gathering",
         "self.sum[rows] = self.sum[rows] * fade + powers.sum(1)",
         "self.sum[rows] = self.sum[rows] + powers.sum(1)",
     ),
@@ -260,21 +260,21 @@ MUTANTS = (
     Mutant(
         "a side has the gradient of its neighbour",
         "triplet",
-        CONTRAST + "requests",
+        CONTRAST + "gathering",
         "given.side[block.rows] += found.sum(1)",
         "given.side[block.rows] += found.sum(1).roll(1)",
     ),
     Mutant(
         "the mirrored side is left out of the gradient",
         "triplet",
-        CONTRAST + "requests",
+        CONTRAST + "gathering",
         "given.side[block.columns] += theirs.sum(0)",
         "pass",
     ),
     Mutant(
         "the bias has no gradient from mirrored blocks",
         "sigmoid",
-        CONTRAST + "requests",
+        CONTRAST + "gathering",
         "given.bias.add_(theirs.sum())",
         "pass",
     ),

@@ -16,28 +16,16 @@ import torch
 from torch import Tensor
 
 from pipeline.contrast import pairs, top
+from pipeline.contrast.candidates import Candidates, check, prepared_vectors
 from pipeline.contrast.relation import Over, Relation
 from pipeline.contrast.requests import LogSumExp, Phi, Request, Total
 from pipeline.contrast.scores import Distances, Products
 from pipeline.contrast.tiling import Tiling
-from pipeline.contrast.unit_length import Unit, lengths, wide
+from pipeline.contrast.unit_length import wide
 from pipeline.contrast.walk import Plan, walk
 from pipeline.metrics import METRICS, Metric
 from pipeline.spec import Refusal
 from pipeline.spec import nearest as nearest_name
-
-
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """Candidates of one origin: vectors (C, D), their relation to the anchors, and an offset (C,) of their logits.
-
-    ``vectors`` None means the anchors themselves. Origins are kept apart (a batch, a queue) so that none is copied
-    and a gradient is computed only for those that want one.
-    """
-
-    vectors: Tensor | None
-    relation: Relation
-    offset: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +78,11 @@ class Contrast:
         dtype = wide(anchors.dtype)
         for part in given:
             dtype = dtype if part.vectors is None else torch.promote_types(dtype, part.vectors.dtype)
-        first = _prepared(anchors, "anchors", unit_length, dtype)
+        first = prepared_vectors(anchors, "anchors", unit_length, dtype)
         parts = []
         for part in given:
-            vectors = None if part.vectors is None else _prepared(part.vectors, "candidates", unit_length, dtype)
-            _check(first, first if vectors is None else vectors, part)
+            vectors = None if part.vectors is None else prepared_vectors(part.vectors, "candidates", unit_length, dtype)
+            check(first, first if vectors is None else vectors, part)
             parts.append(Candidates(vectors, part.relation, None if part.offset is None else part.offset.to(dtype)))
         if not isinstance(temperature, Tensor) or not temperature.requires_grad:
             temperature = tau
@@ -196,27 +184,3 @@ def _add_exps(first: Tensor, second: Tensor) -> Tensor:
     none = (first == -math.inf) & (second == -math.inf)
     both = torch.logaddexp(first.masked_fill(none, 0.0), second.masked_fill(none, 0.0))
     return both.masked_fill(none, -math.inf)
-
-
-def _prepared(vectors: Tensor, name: str, unit_length: bool, dtype: torch.dtype) -> Tensor:
-    if vectors.ndim != 2 or not vectors.is_floating_point():
-        raise Refusal(f"{name} have shape {tuple(vectors.shape)}: must be floating vectors, one a row")
-    length, ordinary = lengths(vectors)
-    if not ordinary and not bool((finite := vectors.detach().isfinite().all(1)).all()):
-        bad = len(finite) - int(finite.sum())
-        raise Refusal(f"{name}: {bad} of {len(vectors)} vectors ({bad / len(vectors):.1%}) are not finite")
-    prepared: Tensor = Unit.apply(vectors, (length, ordinary)) if unit_length else vectors
-    return prepared.to(dtype)
-
-
-def _check(anchors: Tensor, candidates: Tensor, part: Candidates) -> None:
-    if anchors.shape[1] != candidates.shape[1]:
-        raise Refusal(f"candidates have {candidates.shape[1]} dimensions and anchors {anchors.shape[1]}: must be equal")
-    for codes in (part.relation.own, part.relation.group, part.relation.barred):
-        if codes is not None and (len(codes.anchors), len(codes.candidates)) != (len(anchors), len(candidates)):
-            raise Refusal(
-                f"columns of {len(codes.anchors)} anchors and {len(codes.candidates)} candidates do not match "
-                f"{len(anchors)} and {len(candidates)} vectors: give one integer per row"
-            )
-    if part.offset is not None and part.offset.shape != candidates.shape[:1]:
-        raise Refusal(f"offset has shape {tuple(part.offset.shape)}: must be one number per candidate")

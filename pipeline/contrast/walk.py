@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from pipeline.contrast.gathering import ExpSum, Given, PhiSum, Tile
 from pipeline.contrast.relation import Relation
-from pipeline.contrast.requests import ExpSum, Given, LogSumExp, PhiSum, Request, Tile
+from pipeline.contrast.requests import LogSumExp, Request
 from pipeline.contrast.scores import Distances, Products
 from pipeline.contrast.tiling import Block, Tiling
 from pipeline.metrics import Metric
