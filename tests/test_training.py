@@ -117,6 +117,34 @@ def test_the_first_loss_of_supervised_training_is_that_of_a_double_loop_over_lab
     assert run.curve[0].loss == pytest.approx(sum(losses) / len(losses), abs=2e-6)
 
 
+def test_the_whole_curve_is_that_of_a_loop_written_out_plainly(shards: Shards, once: Trained) -> None:
+    spec, images = training(), torch.from_numpy(shards.images("train"))
+    net = start_network(space(), spec, shards.card.mean, shards.card.std).double()
+    vectors = [weight for weight in net.parameters() if weight.ndim < 2]
+    matrices = [weight for weight in net.parameters() if weight.ndim >= 2]
+    optimizer = torch.optim.AdamW(
+        [{"params": matrices, "weight_decay": 1e-4}, {"params": vectors, "weight_decay": 0.0}]
+    )
+    losses, rates = [], []
+    for epoch in (0, 1):
+        order = permutation(0, epoch, len(images))
+        for batch in range(4):
+            step = 4 * epoch + batch
+            rates.append(3e-3 * ((step + 1) / 4 if epoch == 0 else (1 + math.cos(math.pi * (step - 4) / 4)) / 2))
+            views = two_views(images, order[16 * batch : 16 * batch + 16], space(), 0, epoch)
+            z = torch.nn.functional.normalize(net(views.double())[1], dim=1)
+            logits = (z @ z.T / 0.2).masked_fill(torch.eye(32, dtype=torch.bool), -math.inf)
+            loss = torch.nn.functional.cross_entropy(logits, torch.arange(32) ^ 1)
+            optimizer.zero_grad()
+            loss.backward()
+            for group in optimizer.param_groups:
+                group["lr"] = rates[-1]
+            optimizer.step()
+            losses.append(loss.item())
+    assert [row.learning_rate for row in once.curve] == pytest.approx(rates, abs=1e-15)
+    assert [row.loss for row in once.curve] == pytest.approx(losses, abs=1e-4)  # float32 against float64
+
+
 def test_the_first_row_measures_similarities_of_the_first_batch(shards: Shards, once: Trained) -> None:
     z, _ = first_batch(shards)
     positive, negative = pair_similarities(z)
@@ -149,6 +177,7 @@ def test_columns_are_in_pair_order_and_bring_the_labels_asked_for() -> None:
     }
 
 
+WIDE = {"kind": "learned", "start": 0.2, "low": 0.002, "high": 20.0}
 LEARNED = {"kind": "learned", "start": 0.2, "low": 0.19, "high": 0.22}
 
 
@@ -253,7 +282,17 @@ def test_pair_similarities_are_those_of_a_dense_double_loop(batch: int, dim: int
 def test_two_ranks_give_the_curve_of_one(tmp_path: Path) -> None:
     shards = sharded(tmp_path / "work" / "shard" / "small")
     (tmp_path / "specs").mkdir()
-    content = {"data": "small", "space": {**SPACE, "temperature": LEARNED}, "training": TRAINING}
+    plain = {
+        "kind": "sgd",
+        "learning_rate": 0.3,
+        "momentum": 0.5,
+        "weight_decay": 1e-4,
+    }  # its steps scale with the loss
+    content = {
+        "data": "small",
+        "space": {**SPACE, "temperature": WIDE},
+        "training": {**TRAINING, "optimizer": plain},
+    }
     with (tmp_path / "specs" / "x.yaml").open("w") as stream:
         YAML(typ="safe").dump(content, stream)
     (tmp_path / "work" / "check" / "x").mkdir(parents=True)
@@ -267,9 +306,10 @@ def test_two_ranks_give_the_curve_of_one(tmp_path: Path) -> None:
     logs = sorted(path.name for path in (tmp_path / "work" / "logs" / "x").iterdir())
     assert logs == ["pretrain-0.jsonl", "pretrain-1.jsonl"]
     two = np.genfromtxt(folder / "curve.csv", delimiter=",", names=True)
-    one = trained(shards, space(temperature=LEARNED), training()).curve
+    one = trained(shards, space(temperature=WIDE), training(optimizer=plain)).curve
+    assert abs(one[-1].temperature - 0.2) > 1e-3
     assert len(two) == len(one)
-    for name in two.dtype.names:  # float32 sums in another order, through eight steps of AdamW
+    for name in two.dtype.names:  # float32 sums in another order, through eight steps of SGD
         expected = [getattr(row, name) for row in one]
         np.testing.assert_allclose(two[name], expected, rtol=2e-4, atol=2e-5, err_msg=name)
 
