@@ -6,7 +6,7 @@ images (N, C, H, W) uint8; h (N, width), z (N, dim), raw (N, C·H'·W').
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,42 +17,47 @@ from torch import Tensor
 from torch.nn import functional
 
 from pipeline.keys import Keys
-from pipeline.network import described_network
+from pipeline.network import described_network, trained_network
 from pipeline.shards import Shards
 from pipeline.views import Invariance, draw_view
 
 VIEW_EPOCH = -1
 """Of the views that the evaluation draws: an epoch that no training has."""
+SPLITS = ("train", "test", "view0", "view1")
+"""What is embedded: both splits as they are, and the test images under the declared invariances, drawn twice."""
+BATCH = 256
 RAW_SIDE = 32
 """The raw control is pooled to at most this many pixels a side."""
 
 
 def embed_splits(
-    shards: Shards, described: dict[str, Any], weights: Path
+    shards: Shards, described: dict[str, Any], weights: Path, device: str = "cpu", told: Callable[[int], object] = int
 ) -> Iterator[tuple[tuple[str, str], np.ndarray]]:
-    """Yield ((split, layer), vectors float32 (N, D)) for every split and layer."""
-    from safetensors.torch import load_file
-
+    """Yield ((split, layer), vectors float32 (N, D)) of every split and layer; ``told`` hears each batch's size."""
     invariances = [TypeAdapter(Invariance).validate_json(json.dumps(each)) for each in described["invariances"]]
-    untrained = described_network(described).eval()
-    network = described_network(described).eval()
-    network.load_state_dict(load_file(weights))
-    for split in ("train", "test", "view0", "view1"):
-        images = torch.from_numpy(shards.images("test" if split.startswith("view") else split))
+    untrained = described_network(described).eval().to(device)
+    network = trained_network(described, weights).to(device)
+    for split in SPLITS:
+        images = torch.from_numpy(shards.images(source_of(split)))
         parts: dict[str, list[Tensor]] = {"h": [], "z": [], "raw": [], "untrained": []}
-        for start in range(0, len(images), 256):
-            pixels = images[start : start + 256].float() / 255.0
+        for start in range(0, len(images), BATCH):
+            pixels = images[start : start + BATCH].to(device).float() / 255.0
             if split.startswith("view"):
                 samples = np.arange(start, start + len(pixels))
                 pixels = draw_view(pixels, invariances, Keys.of(0, VIEW_EPOCH, samples, int(split[-1])))
             with torch.inference_mode():
                 h, z = network(pixels)
-                parts["h"].append(h)
-                parts["z"].append(z)
-                parts["untrained"].append(untrained.encode(pixels))
-                parts["raw"].append(raw_control(pixels))
-        for layer, rows in parts.items():
-            yield (split, layer), torch.cat(rows).float().numpy()
+                rows = {"h": h, "z": z, "raw": raw_control(pixels), "untrained": untrained.encode(pixels)}
+            for layer, vectors in rows.items():
+                parts[layer].append(vectors.float().cpu())
+            told(len(pixels))
+        for layer, batches in parts.items():
+            yield (split, layer), torch.cat(batches).numpy()
+
+
+def source_of(split: str) -> str:
+    """The split of the data that an embedded split is made of: view0 and view1 are views of the test images."""
+    return "test" if split.startswith("view") else split
 
 
 def raw_control(pixels: Tensor) -> Tensor:

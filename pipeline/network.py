@@ -63,6 +63,18 @@ def described_network(described: dict[str, Any]) -> Network:
     return build_network(encoder, projection, described["mean"], described["std"], described["seed"])
 
 
+def trained_network(described: dict[str, Any], weights: Path) -> Network:
+    """The network that the training stage left: its description and its weights, ready to embed.
+
+    The scalars that were trained beside it (a temperature) are the loss's, and are left out.
+    """
+    from safetensors.torch import load_file
+
+    network = described_network(described)
+    network.load_state_dict({k: value for k, value in load_file(weights).items() if not k.startswith("scalars.")})
+    return network.eval()
+
+
 def take_weights(module: nn.Module, file: Path) -> None:
     """Copy an encoder's weights from a safetensors file; names with an ``encoder.`` prefix are taken as well.
 

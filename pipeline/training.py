@@ -126,15 +126,16 @@ def start_network(space: LatentSpace, training: Training, mean: Sequence[float],
     return network
 
 
-def two_views(images: Tensor, samples: np.ndarray, space: LatentSpace, seed: int, epoch: int) -> Tensor:
+def two_views(
+    images: Tensor, samples: np.ndarray, space: LatentSpace, seed: int, epoch: int, device: torch.device | str = "cpu"
+) -> Tensor:
     """Draw both views of some samples in pair order: images (N, C, H, W) uint8, samples (n,) → (2n, C, H, W) in [0, 1].
 
-    A view is a function of (seed, epoch, sample, view) alone, up to rounding.
+    A view is a function of (seed, epoch, sample, view) alone, up to rounding; it is made on ``device``.
     """
-    twice = np.repeat(samples, 2)  # (2n,): 0 0 1 1 2 2
-    keys = Keys.of(seed, epoch, twice, np.tile([0, 1], len(samples)))
-    pixels = images[torch.from_numpy(twice)].float() / 255.0
-    return draw_view(pixels, space.invariances, keys)
+    keys = Keys.of(seed, epoch, np.repeat(samples, 2), np.tile([0, 1], len(samples)))
+    pixels = images[torch.from_numpy(samples)].to(device, non_blocking=True).repeat_interleave(2, 0)  # 0 0 1 1 2 2
+    return draw_view(pixels.float() / 255.0, space.invariances, keys)
 
 
 def train(
@@ -179,14 +180,14 @@ def train(
         if position == 0:
             order = permutation(training.seed, epoch, count)
         samples = collectives.own(torch.from_numpy(order[position * batch : (position + 1) * batch])).numpy()
-        views = two_views(images, samples, space, training.seed, epoch)
+        views = two_views(images, samples, space, training.seed, epoch, accelerator.device)
         if step == 0:
-            pictured = views[: 2 * PICTURED].clone()
+            pictured = views[: 2 * PICTURED].cpu().clone()
 
         rate = training.schedule.factor(step, steps, per_epoch)
         for group, peak in zip(optimizer.param_groups, peaks, strict=True):
             group["lr"] = peak * rate
-        _, z = model(views.to(accelerator.device, non_blocking=True))
+        _, z = model(views)
         columns = pair_columns(samples, labels, accelerator.device)
         everything = {name: collectives.gather(column) for name, column in columns.items()}
         gathered = collectives.gather(z.float())

@@ -11,8 +11,10 @@ import argparse
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
-from pipeline.encoding import embed_splits
+from pipeline.encoding import SPLITS, embed_splits, source_of
+from pipeline.machine import read_machine, settle
 from pipeline.shards import Shards
 from pipeline.spec import read_yaml
 from stages import output_folder, output_of, read_json, refusal_before, run, spec_path, write_json, write_refusal
@@ -31,8 +33,12 @@ def main(arguments: list[str]) -> None:
         return
     shards = Shards(output_of("shard", read_yaml(path)["data"]))
     described = read_json(trained / "network.json")
-    with output_folder("embed", name) as folder:
-        for (split, layer), vectors in embed_splits(shards, described, trained / "weights.safetensors"):
+    machine = read_machine()
+    settle(machine)
+    images = sum(shards.card.splits[source_of(split)] for split in SPLITS)
+    with output_folder("embed", name) as folder, tqdm(total=images, desc=f"embed {name}", unit=" images") as bar:
+        weights = trained / "weights.safetensors"
+        for (split, layer), vectors in embed_splits(shards, described, weights, machine.chosen_device(), bar.update):
             np.save(folder / f"{split}.{layer}.npy", vectors)
         labels: dict[str, Any] = {
             f"{split}.{column}": values

@@ -10,7 +10,7 @@ import argparse
 
 from pipeline.bundle import write_bundle
 from pipeline.export import Export
-from pipeline.network import described_network
+from pipeline.network import trained_network
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import read_section, read_yaml
@@ -30,14 +30,11 @@ def main(arguments: list[str]) -> None:
     if refused is not None:
         write_refusal("export", name, refused)
         return
-    from safetensors.torch import load_file
-
     space: LatentSpace = read_section(path, "space", LatentSpace)
     words: Export = read_section(path, "export", Export)
     card = Shards(output_of("shard", read_yaml(path)["data"])).card
     described = read_json(trained / "network.json")
-    network = described_network(described)
-    network.load_state_dict(load_file(trained / "weights.safetensors"))
+    network = trained_network(described, trained / "weights.safetensors")
     layer = {key: value for key, value in described.items() if key not in ("projection", "invariances")}
     with output_folder("export", name) as folder:
         write_bundle(

@@ -11,7 +11,15 @@ from safetensors.torch import save_file
 from small import sharded, space, trained, training
 from torch import nn
 
-from pipeline.network import Network, build_network, described_network, freeze_below, layers, take_weights
+from pipeline.network import (
+    Network,
+    build_network,
+    described_network,
+    freeze_below,
+    layers,
+    take_weights,
+    trained_network,
+)
 from pipeline.shards import Shards
 from pipeline.spec import Refusal
 from pipeline.training import start_network
@@ -176,3 +184,20 @@ def test_learned_scalars_belong_to_the_network_and_stay_out_of_the_encoder() -> 
     objective = {"kind": "sigmoid", "bias": -3.0}
     net = start_network(space(temperature=learned, objective=objective), training(), MEAN, STD)
     assert net.scalars["bias"].item() == -3.0
+
+
+def test_scalars_trained_beside_the_network_do_not_hinder_its_use(tmp_path: Path) -> None:
+    described = {
+        "encoder": {"kind": "small", "widths": [8], "strides": [2], "groups": 4},
+        "projection": {"kind": "linear", "dim": 4, "boundary": "h"},
+        "mean": [0.5],
+        "std": [0.25],
+        "seed": 3,
+    }
+    plain = described_network(described)
+    state = {**plain.state_dict(), "scalars.temperature": torch.tensor(0.3)}
+    save_file({name: value.contiguous() for name, value in state.items()}, tmp_path / "weights.safetensors")
+    images = torch.rand(3, 1, 8, 8)
+    with torch.inference_mode():
+        found = trained_network(described, tmp_path / "weights.safetensors").encode(images)
+        assert torch.equal(found, plain.eval().encode(images))

@@ -66,7 +66,7 @@ class ExpSum:
 
     def __init__(self, request: LogSumExp, unit: float, anchors: Tensor, bounded: bool, ahead: bool):
         self.request, self.ratio = request, request.scale * math.log2(math.e) / unit
-        self.sum = anchors.new_zeros(len(anchors))
+        self.sum = anchors.new_zeros(anchors.shape[0])
         self.peak = None if bounded else torch.full_like(self.sum, -math.inf)
         self.pull = torch.zeros_like(anchors) if ahead else None
 
@@ -126,10 +126,11 @@ class ExpSum:
 
 def _multiply_by_sums(tile: Tensor, rows: Tensor, columns: Tensor) -> None:
     """tile[i, j] *= rows[i] + columns[j], a few rows at a time: fresh memory costs more than arithmetic."""
-    spare = tile.new_empty(min(SPARE, len(rows)), len(columns))
-    for top in range(0, len(rows), SPARE):
+    count, width = tile.shape
+    spare = tile.new_empty(min(SPARE, count), width)
+    for top in range(0, count, SPARE):
         some = rows[top : top + SPARE, None]
-        tile[top : top + SPARE].mul_(torch.add(some, columns, out=spare[: len(some)]))
+        tile[top : top + SPARE].mul_(torch.add(some, columns, out=spare[: count - top]))
 
 
 class PhiSum:
@@ -137,7 +138,7 @@ class PhiSum:
 
     def __init__(self, request: Total, unit: float, anchors: Tensor, side: Tensor | None, bias: Tensor | float):
         self.request, self.ratio, self.side, self.bias = request, request.sign / unit, side, bias
-        self.sum = anchors.new_zeros(len(anchors))
+        self.sum = anchors.new_zeros(anchors.shape[0])
 
     def _arguments(self, tile: Tile) -> Tensor:
         found = tile.scores * self.ratio

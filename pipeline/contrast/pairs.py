@@ -32,7 +32,7 @@ def pair_similarity(anchors: Tensor, candidates: Tensor | None, listed: Listed, 
 class _PairSimilarity(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, anchors: Tensor, candidates: Tensor | None, listed: Listed, metric: Metric) -> Tensor:
-        found = anchors.new_empty(len(listed.positive.rows))
+        found = anchors.new_empty(listed.positive.rows.shape)
         for some, first, second in _members(anchors, candidates, listed):
             if metric in ("cosine", "dot"):
                 found[some] = (first * second).sum(1)
@@ -72,7 +72,7 @@ class _PairSimilarity(torch.autograd.Function):
 def _members(anchors: Tensor, candidates: Tensor | None, listed: Listed) -> Iterator[tuple[slice, Tensor, Tensor]]:
     """The two vectors of each positive pair, some pairs at a time: which, (n, D), (n, D)."""
     theirs = anchors if candidates is None else candidates
-    for some in chunks(len(listed.positive.rows)):
+    for some in chunks(listed.positive.rows.shape[0]):
         first = anchors[some] if listed.single else anchors.index_select(0, listed.positive.rows[some])
         yield some, first, theirs.index_select(0, listed.positive.columns[some])
 

@@ -137,7 +137,7 @@ class Relation:
     @cached_property
     def counts(self) -> dict[Over, Tensor]:
         """How many candidates of each kind every anchor has: (A,), int64."""
-        size, width = len(self.own.anchors), len(self.own.candidates)
+        size, width = self.own.anchors.shape[0], self.own.candidates.shape[0]
         if self.listed is not None:
             positives = torch.bincount(self.listed.positive.rows, minlength=size)
             candidates = width - torch.bincount(self.listed.excluded.rows, minlength=size)

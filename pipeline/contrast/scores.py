@@ -108,7 +108,8 @@ class Distances:
 
 def _shaped(out: Tensor, anchors: Tensor, candidates: Tensor) -> Tensor:
     """The first numbers of a buffer as a (n, m) matrix."""
-    return out[: len(anchors) * len(candidates)].view(len(anchors), len(candidates))
+    rows, columns = anchors.shape[0], candidates.shape[0]
+    return out[: rows * columns].view(rows, columns)
 
 
 def _longest(vectors: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from pipeline.contrast.relation import Over, Pairs, Relation
+from pipeline.contrast.relation import Listed, Over, Pairs, Relation
 
 
 class Sizes(NamedTuple):
@@ -57,7 +57,7 @@ class Tiling:
     def of(relation: Relation, device: torch.device, upper: bool) -> Tiling:
         """Blocks fit for the device; ``upper``: on and above the diagonal only."""
         sizes = CPU if device.type == "cpu" else ACCELERATOR
-        return Tiling(relation, len(relation.own.anchors), len(relation.own.candidates), upper, sizes)
+        return Tiling(relation, relation.own.anchors.shape[0], relation.own.candidates.shape[0], upper, sizes)
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -105,22 +105,24 @@ class Tiling:
         return list(torch.split(position[order], sizes))
 
     @cached_property
-    def _placed(self) -> dict[Over, list[Tensor]] | None:
-        listed = self.relation.listed
-        if listed is None:
-            return None
-        return {
-            "negatives": self.place(listed.positive + listed.excluded),
-            "candidates": self.place(listed.excluded),
-        }
+    def _placed(self) -> dict[Over, list[Tensor]]:
+        return {}
+
+    def _others(self, listed: Listed, over: Over) -> list[Tensor]:
+        """For every block, where the candidates that are not ``over`` stand; placed once a walk."""
+        if over not in self._placed:
+            self._placed[over] = self.place(
+                listed.positive + listed.excluded if over == "negatives" else listed.excluded
+            )
+        return self._placed[over]
 
     def eraser(self, block: Block) -> Callable[[Tensor, Over, float], Tensor]:
         """A function that overwrites, in place, a block's entries that are not ``over``."""
-        placed = self._placed
-        if placed is not None:
+        listed = self.relation.listed
+        if listed is not None:
 
             def erase(tile: Tensor, over: Over, value: float) -> Tensor:
-                tile.view(-1).index_fill_(0, placed[over][block.number], value)
+                tile.view(-1).index_fill_(0, self._others(listed, over)[block.number], value)
                 return tile
 
             return erase

@@ -62,7 +62,7 @@ class Unit(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         result, inverse = ctx.saved_tensors
         out = torch.empty_like(gradient, dtype=ctx.dtype)
-        for rows in chunks(len(out)):
+        for rows in chunks(out.shape[0]):
             own, given = result[rows], gradient[rows]
             along = (own * given).sum(1, keepdim=True)
             if ctx.dtype == given.dtype:

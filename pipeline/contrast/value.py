@@ -102,7 +102,7 @@ class Contrast:
                 logits = pairs.pair_similarity(self.anchors, part.vectors, listed, self.metric) / self.temperature
                 offset = None if part.offset is None else part.offset[listed.positive.columns]
                 for i in apart:
-                    found[i] = pairs.answer(requests[i], logits, offset, listed, len(self.anchors))
+                    found[i] = pairs.answer(requests[i], logits, offset, listed, self.anchors.shape[0])
             for i, request in enumerate(requests):
                 before = answers[i]
                 if before is None:
