@@ -52,7 +52,7 @@ def closure(stage: str) -> set[Path]:
 
 
 def code_dependencies(stage: str) -> list[str]:
-    """The closure as dvc.yaml lists it: a family's folder where all of it is reached, else its files; data files too."""
+    """The closure as dvc.yaml lists it: a family's folder where all of it is reached, else its single files."""
     reached = closure(stage)
     listed: list[Path] = []
     for folder in {file.parent for file in reached}:
