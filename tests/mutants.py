@@ -79,8 +79,8 @@ MUTANTS = (
         "the self-pair is kept among the negatives",
         "nt_xent",
         CONTRAST + "tiling",
-        '"negatives": self.place(listed.positive + listed.excluded)',
-        '"negatives": self.place(listed.positive)',
+        "listed.positive + listed.excluded if",
+        "listed.positive if",
     ),
     Mutant(
         "the self-pair is out of the value only",
@@ -94,8 +94,8 @@ MUTANTS = (
         "the positive is among the negatives",
         "nt_xent",
         CONTRAST + "tiling",
-        '"negatives": self.place(listed.positive + listed.excluded)',
-        '"negatives": self.place(listed.excluded)',
+        "listed.positive + listed.excluded if",
+        "listed.excluded if",
     ),
     Mutant(
         "a barred candidate counts as a negative",

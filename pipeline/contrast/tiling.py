@@ -9,7 +9,7 @@ Shapes: A anchors, C candidates, T blocks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -52,6 +52,7 @@ class Tiling:
     columns: int
     upper: bool
     sizes: Sizes
+    _placed: dict[Over, list[Tensor]] = field(default_factory=dict)
 
     @staticmethod
     def of(relation: Relation, device: torch.device, upper: bool) -> Tiling:
@@ -103,10 +104,6 @@ class Tiling:
         position = (pairs.rows - row * height) * across + (pairs.columns - left)
         sizes = torch.bincount(index, minlength=len(self.blocks)).tolist()
         return list(torch.split(position[order], sizes))
-
-    @cached_property
-    def _placed(self) -> dict[Over, list[Tensor]]:
-        return {}
 
     def _others(self, listed: Listed, over: Over) -> list[Tensor]:
         """For every block, where the candidates that are not ``over`` stand; placed once a walk."""

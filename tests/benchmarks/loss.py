@@ -4,7 +4,7 @@
     python tests/benchmarks/loss.py --curve     also the curve to 65,536 views
     python tests/benchmarks/loss.py --device cuda
 
-GEMM is one N x N x D product in float32, timed beside each loss. Times are medians of interleaved rounds, forward and
+GEMM is one N x N x D product in float32, timed beside each loss. Times are lower quartiles of interleaved rounds, forward and
 backward. Extra memory is the peak resident set (VmHWM) of a fresh process, reset before the call, less what was
 resident then. ``dense`` is this file's own cross-entropy over the whole matrix; lightly is shown where it is
 installed. The tuned allocator keeps freed memory (M_MMAP_MAX=0): half of a dense loss's time is page faults.
@@ -68,7 +68,7 @@ def step(loss: Callable[[Tensor], Tensor], z: Tensor) -> None:
 
 
 def timed(actions: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each action, interleaved."""
+    """Lower quartile of the seconds of each action, interleaved: a foreign load sits in the slower samples."""
     samples: dict[str, list[float]] = {name: [] for name in actions}
     for number in range(rounds + 1):
         for name, action in actions.items():
@@ -76,7 +76,7 @@ def timed(actions: dict[str, Callable[[], object]], rounds: int) -> dict[str, fl
             action()
             if number:
                 samples[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in samples.items()}
+    return {name: statistics.quantiles(values, n=4)[0] for name, values in samples.items()}
 
 
 def product(z: Tensor, out: Tensor) -> None:
@@ -193,7 +193,7 @@ def show_curve() -> None:
     print("\nThe curve, where a whole matrix cannot go (float32, bytes of the matrix beside it)")
     for views in (4096, 8192, 16384, 32768, 65536):
         z = torch.randn(views, DIM, device=DEVICE)
-        seconds = timed({"this": lambda z=z: step(pair_losses()["this"], z)}, 2)["this"]
+        seconds = timed({"this": lambda z=z: step(pair_losses()["this"], z)}, 3)["this"]
         extra = f"{elsewhere('memory', 'this', views):.0f} MiB" if DEVICE == "cpu" else ""
         print(f"{views:6d} views  {seconds:7.2f} s  {extra}  matrix {views**2 * 4 / 2**20:,.0f} MiB", flush=True)
 
