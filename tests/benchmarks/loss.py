@@ -4,9 +4,9 @@
     python tests/benchmarks/loss.py --curve     also the curve to 65,536 views
     python tests/benchmarks/loss.py --device cuda
 
-GEMM is one N x N x D product in float32, timed beside each loss. Times are lower quartiles of interleaved rounds, forward and
-backward. Extra memory is the peak resident set (VmHWM) of a fresh process, reset before the call, less what was
-resident then. ``dense`` is this file's own cross-entropy over the whole matrix; lightly is shown where it is
+GEMM is one N x N x D product in float32, timed beside each loss. Times are lower quartiles of interleaved rounds,
+forward and backward. Extra memory is the peak resident set (VmHWM) of a fresh process, reset before the call, less
+what was resident then. ``dense`` is this file's own cross-entropy over the whole matrix; lightly is shown where it is
 installed. The tuned allocator keeps freed memory (M_MMAP_MAX=0): half of a dense loss's time is page faults.
 """
 
