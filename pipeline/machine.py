@@ -71,7 +71,7 @@ def read_machine(file: Path = FILE) -> Machine:
     Raises:
         SpecError: an unknown key or variable, or a value that does not fit.
     """
-    settings = read_yaml(file) if file.exists() else {}
+    settings = read_yaml(file, may_be_empty=True) if file.exists() else {}
     machine: Machine = parse(settings, Machine, str(file))
     variables = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
     if variables:

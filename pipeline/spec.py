@@ -102,8 +102,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(names)}" if names else "nothing is known here"
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Read one YAML 1.2 mapping.
+def read_yaml(path: Path, may_be_empty: bool = False) -> dict[str, Any]:
+    """Read one YAML 1.2 mapping; a file without content is an empty one where that means something.
 
     Raises:
         SpecError: the file is missing (with the nearest name beside it), unreadable, not YAML, or no mapping.
@@ -124,6 +124,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise SpecError([Fault(name, "", "", f"not valid YAML: {str(error).splitlines()[0]}")]) from None
     except OSError as error:
         raise SpecError([Fault(name, "", "", error.strerror or str(error))]) from None
+    if content is None and may_be_empty:
+        return {}
     if not isinstance(content, dict):
         raise SpecError([Fault(name, "", shown(content), "must be a mapping of keys to values")])
     return content
