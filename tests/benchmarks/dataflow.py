@@ -33,7 +33,7 @@ def repro(folder: Path) -> tuple[float, list[tuple[float, str]], str]:
     if process.wait():
         raise SystemExit("".join(lines))
     ended = time.monotonic()
-    ends = [moment for moment, _ in begun[1:]] + [ended]
+    ends = [moment for moment, _ in begun[1:]] + [ended] * bool(begun)
     return (
         ended - started,
         [(end - moment, name) for (moment, name), end in zip(begun, ends, strict=True)],
