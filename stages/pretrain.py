@@ -18,7 +18,7 @@ from dataclasses import asdict, astuple, fields
 from pathlib import Path
 
 from pipeline.collectives import launched_rank, rank
-from pipeline.machine import read_machine
+from pipeline.machine import Machine, read_machine
 from pipeline.pictures import views_picture
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> None:
         reason = unfit(training, shards.card.splits["train"], machine.ranks(), machine.chosen_device())
         if reason is not None:  # told once, not by every rank
             raise Refusal(f"{path}: {reason}")
-        _start_ranks(path, machine.ranks(), machine.chosen_device())
+        _start_ranks(path, machine)
         return
     log = Log(name, training.epochs * (shards.card.splits["train"] // training.global_batch))
     try:
@@ -140,7 +140,7 @@ def _shown(value: float) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _start_ranks(path: Path, ranks: int, device: str) -> None:
+def _start_ranks(path: Path, machine: Machine) -> None:
     """Start one process a rank as torchrun does, and wait; a rank that fails ends the others and is told once.
 
     Raises:
@@ -149,7 +149,8 @@ def _start_ranks(path: Path, ranks: int, device: str) -> None:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    if device == "cpu":
+    os.environ.setdefault("OMP_NUM_THREADS", str(machine.chosen_threads()))
+    if machine.chosen_device() == "cpu":
         os.environ["ACCELERATE_USE_CPU"] = "true"
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     told = _told_by_ranks(path.stem)
@@ -157,7 +158,7 @@ def _start_ranks(path: Path, ranks: int, device: str) -> None:
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
-        nproc_per_node=ranks,
+        nproc_per_node=machine.ranks(),
         run_id=path.stem,
         rdzv_backend="c10d",
         rdzv_endpoint="localhost:0",
