@@ -82,8 +82,9 @@ class Log:
         """Show and log one step."""
         self.bar.set_postfix_str(f"loss {row.loss:.3f} of log K {row.log_k:.3f}", refresh=False)
         self.bar.update()
-        record = {**asdict(row), "seconds": round(time.monotonic() - self.started, 3)}
-        self.file.write(json.dumps(record) + "\n")
+        told = {name: None if value != value else value for name, value in asdict(row).items()}  # JSON has no NaN
+        record = {**told, "seconds": round(time.monotonic() - self.started, 3)}
+        self.file.write(json.dumps(record, allow_nan=False) + "\n")
 
     def close(self) -> None:
         """End the bar and the log."""
