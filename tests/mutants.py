@@ -256,6 +256,57 @@ MUTANTS = (
         "_mean(term) if term.weight == 1 else term.weight * _mean(term)",
         "_mean(term)",
     ),
+    # one block, written out
+    Mutant("one block: the self-pair is kept", "nt_xent", CONTRAST + "one_tile", "        sample.zero_()\n", ""),
+    Mutant(
+        "one block: one direction is lost in the gradient",
+        "nt_xent",
+        CONTRAST + "one_tile",
+        "torch.add(rows, flat, out",
+        "torch.add(rows, 0 * flat, out",
+    ),
+    Mutant(
+        "one block: the positive is not pulled back",
+        "nt_xent",
+        CONTRAST + "one_tile",
+        "            sample[:, 1, 0].copy_(own)\n",
+        "",
+    ),
+    Mutant(
+        "one block: 1 / tau is dropped from the gradient",
+        "nt_xent",
+        CONTRAST + "one_tile",
+        "inverse.mul_(math.log(2) / count)",
+        "inverse.mul_(math.log(2) / count / factor)",
+    ),
+    Mutant(
+        "one block: the gradient of the length is left out",
+        "nt_xent",
+        CONTRAST + "one_tile",
+        "value=-1 / factor",
+        "value=0.0",
+    ),
+    Mutant(
+        "one block: the gradient ignores what is given",
+        "nt_xent",
+        CONTRAST + "one_tile",
+        "return ctx.slope * given,",
+        "return ctx.slope,",
+    ),
+    Mutant(
+        "one block: no maximum is subtracted at low temperature",
+        "nt_xent",
+        CONTRAST + "one_tile",
+        "if not math.log2(math.e) / BOUND[z.dtype] <= temperature",
+        "if not 0 < temperature",
+    ),
+    Mutant(
+        "one block: the positive is left out of the weights",
+        "nt_xent",
+        CONTRAST + "one_tile",
+        "(total + power).reciprocal_()",
+        "(total + 0 * power).reciprocal_()",
+    ),
     # totals
     Mutant(
         "a side has the gradient of its neighbour",

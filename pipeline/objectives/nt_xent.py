@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from pipeline.contrast import Contrast, Term, mean_terms, softplus
+from pipeline.contrast import Contrast, Term, mean_terms, one_tile, softplus
 from pipeline.metrics import METRICS, Metric
 from pipeline.objectives.inputs import has_both, of_pairs, of_queries
 from pipeline.spec import Spec
@@ -59,7 +59,8 @@ def nt_xent(z: Tensor, temperature: float | Tensor, metric: Metric = "cosine") -
     Raises:
         Refusal: fewer than two samples, an odd number of rows, non-finite rows, a temperature that is not above 0.
     """
-    return mean_terms(nt_xent_terms(of_pairs(z, metric, temperature)))
+    direct = one_tile.nt_xent(z, temperature) if metric == "cosine" else None
+    return mean_terms(nt_xent_terms(of_pairs(z, metric, temperature))) if direct is None else direct
 
 
 def info_nce(

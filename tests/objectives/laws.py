@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from table import MEMBERS, PLAIN, TABLE, Row
 from torch import Tensor
 
-from pipeline.contrast import Candidates, Codes, Contrast, Relation, mean_terms, tiling
+from pipeline.contrast import Candidates, Codes, Contrast, Relation, mean_terms, one_tile, tiling
 from pipeline.samplers import Sampler
 
 SMALL_BLOCKS = tiling.Sizes(4, 3, 0)
@@ -347,6 +347,40 @@ def float32_keeps_its_digits(kind: str, seed: int) -> None:
     assert error <= max(1e-3 * float(other.norm()), absolute / scale), (one, other)
 
 
+def plain_function_keeps_its_digits(kind: str, seed: int) -> None:
+    """The plain function of two views in float32: as ``float32_keeps_its_digits``, in one block and in many."""
+    if PLAIN[kind] is None:
+        return
+    generator = torch.Generator().manual_seed(seed)
+    tau = float(10 ** (math.log10(0.005) + torch.rand((), generator=generator) * math.log10(20000)))
+    low_tau = 0.005 * 3 ** float(torch.rand((), generator=generator))
+    it = case(kind, seed, two_views=True, temperature=low_tau if seed % 2 else tau)
+    if seed % 2 and "cosine" in MEMBERS[kind].metrics:
+        it = replace(it, settings={**it.settings, "metric": "cosine"})
+    z = it.z / it.z.norm(dim=1, keepdim=True) if it.metric != "cosine" else it.z
+    if seed % 3 == 1:  # easy anchors
+        z = z[it.columns["sample"] * 2] + 0.01 * z
+    low, high = z.float().requires_grad_(), z.float().double().requires_grad_()
+    before = tiling.CPU, one_tile.LARGEST, one_tile.SPARE
+    if seed % 4 == 2:
+        tiling.CPU, one_tile.LARGEST = SMALL_BLOCKS, 0
+    elif seed % 4 == 0:
+        one_tile.SPARE = 3 * len(z)
+    try:
+        found = PLAIN[kind](low, it.temperature, it.settings)
+        (one,) = gradient(3 * found, low)
+    finally:
+        tiling.CPU, one_tile.LARGEST, one_tile.SPARE = before
+    expected = PLAIN[kind](high, it.temperature, it.settings)
+    if kind not in ("alignment_uniformity", "margin") and it.metric == "cosine":
+        near(expected, mean_terms(it.objective.terms(it.dense(high))))
+    (other,) = gradient(3 * expected, high)
+    absolute = 1e-6 / (it.temperature or 1.0)
+    assert (found.double() - expected).abs() <= max(1e-3 * float(expected.detach().abs()), absolute), (found, expected)
+    error = (one.double() - other).norm()
+    assert error <= max(1e-3 * float(other.norm()), 3 * absolute / float(lengths(high).min())), (one, other)
+
+
 def lengths(z: Tensor) -> Tensor:
     return z.detach().norm(dim=1)
 
@@ -394,6 +428,7 @@ LAWS = {
         anchors_that_lack_a_kind_are_not_counted,
         plain_function_is_the_member,
         float32_keeps_its_digits,
+        plain_function_keeps_its_digits,
         half_types_are_finite,
         zero_vector_is_neutral,
     )
