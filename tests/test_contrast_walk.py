@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import DenseContrast, similarities
 
-from pipeline.contrast import Candidates, Codes, Contrast, LogSumExp, Relation, Total, relation, tiling
+from pipeline.contrast import Candidates, Codes, Contrast, LogSumExp, Relation, Total, fused, relation, tiling
 from pipeline.metrics import METRICS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -60,8 +60,11 @@ def same(first, second, tolerance):
     metric=st.sampled_from(sorted(METRICS)),
     temperature=st.sampled_from([1.0, 0.2, 0.001]),
     shape=st.sampled_from(["batch", "batch with offset", "towers", "queue", "batch and queue"]),
+    pure=st.booleans(),
 )
-def test_every_answer_and_gradient_equals_the_dense_oracle(listed, blocks, name, seed, metric, temperature, shape):
+def test_every_answer_and_gradient_equals_the_dense_oracle(
+    listed, blocks, name, seed, metric, temperature, shape, pure
+):
     generator = torch.Generator().manual_seed(seed)
 
     def draw(*size):
@@ -107,6 +110,9 @@ def test_every_answer_and_gradient_equals_the_dense_oracle(listed, blocks, name,
     expected, expected_gradients = answers_and_gradients(dense, requests, leaves, mixing)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiling, "CPU", BLOCKS[blocks])
+        if pure:  # the functions that a GPU compiles, as they are
+            patch.setattr(fused, "compiled", lambda device: True)
+            patch.setattr(fused, "call", lambda function: function)
         patch.setattr(relation, "PAIRS_PER_ROW", 100 if listed else -1)
         first, *further = [
             Candidates(p.vectors, Relation(p.relation.own, p.relation.group, p.relation.barred), p.offset)

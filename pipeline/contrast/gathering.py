@@ -159,11 +159,15 @@ class PhiSum:
 
     def add(self, tile: Tile, candidates: Tensor) -> Tensor | None:
         """Add one block."""
-        of_rows, of_columns = self._sided(tile, self._arguments(tile), phi)
-        self.sum[tile.block.rows] += of_rows.sum(1)
-        if tile.block.mirrored:
-            self.sum[tile.block.columns] += of_columns.sum(0)
+        of_rows, of_columns = self._sums(tile)
+        self.sum[tile.block.rows] += of_rows
+        if of_columns is not None:
+            self.sum[tile.block.columns] += of_columns
         return None
+
+    def _sums(self, tile: Tile) -> tuple[Tensor, Tensor | None]:
+        of_rows, of_columns = self._sided(tile, self._arguments(tile), phi)
+        return of_rows.sum(1), of_columns.sum(0) if tile.block.mirrored else None
 
     def answer(self) -> Tensor:
         """The total so far: (A,)."""
@@ -172,14 +176,12 @@ class PhiSum:
     def weights(self, tile: Tile, given: Given, powers: Tensor | None = None) -> Tensor:
         """d loss / d logit of one block: (n, m)."""
         block = tile.block
-        of_rows, of_columns = self._sided(tile, self._arguments(tile), slope)
-        found = of_rows * given.answer[block.rows, None]
+        found, theirs = self._slopes(tile, given.answer)
         if given.side is not None:
             given.side[block.rows] += found.sum(1)
         if given.bias is not None:
             given.bias.add_(found.sum())
-        if block.mirrored or block.diagonal:
-            theirs = of_columns * given.answer[block.columns]
+        if theirs is not None:
             if block.mirrored and given.side is not None:
                 given.side[block.columns] += theirs.sum(0)
             if block.mirrored and given.bias is not None:
@@ -190,3 +192,9 @@ class PhiSum:
         if given.offset is not None:
             given.offset[block.columns] += found.sum(0)
         return found
+
+    def _slopes(self, tile: Tile, given: Tensor) -> tuple[Tensor, Tensor | None]:
+        block = tile.block
+        of_rows, of_columns = self._sided(tile, self._arguments(tile), slope)
+        both = block.mirrored or block.diagonal
+        return of_rows * given[block.rows, None], of_columns * given[block.columns] if both else None

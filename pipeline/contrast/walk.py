@@ -18,7 +18,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from pipeline.contrast import fused
 from pipeline.contrast.gathering import ExpSum, Given, PhiSum, Tile
+from pipeline.contrast.gathering_fused import FusedExpSum, FusedPhiSum
 from pipeline.contrast.relation import Relation
 from pipeline.contrast.requests import LogSumExp, Request
 from pipeline.contrast.scores import Distances, Products
@@ -78,14 +80,22 @@ class _Walk(torch.autograd.Function):
         largest = max((abs(r.scale) for r in sums), default=0.0) * scores.bound() + reach if sums else 0.0
         ahead = wanted[1] and candidates is not None and not others and isinstance(scores, Products)
         ahead = ahead and len(sums) == count
+        compile_blocks = fused.compiled(anchors.device)
         states: list[ExpSum | PhiSum] = []
         for request, side, bias in zip(plan.requests, rest[:count], rest[count:], strict=True):
             if isinstance(request, LogSumExp):
-                states.append(ExpSum(request, unit, anchors, largest <= BOUND[anchors.dtype], ahead))
+                bounded = largest <= BOUND[anchors.dtype]
+                if compile_blocks:
+                    states.append(FusedExpSum(request, unit, anchors, bounded, ahead, plan.relation))
+                else:
+                    states.append(ExpSum(request, unit, anchors, bounded, ahead))
             else:
                 assert not isinstance(side, float)
                 assert bias is not None
-                states.append(PhiSum(request, unit, anchors, side, bias))
+                if compile_blocks:
+                    states.append(FusedPhiSum(request, unit, anchors, side, bias, plan.relation))
+                else:
+                    states.append(PhiSum(request, unit, anchors, side, bias))
         kept = None
         buffer = _buffer(tiling, anchors)
         for block in tiling.blocks:

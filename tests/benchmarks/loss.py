@@ -2,7 +2,7 @@
 
     python tests/benchmarks/loss.py             table, memory, queue, objectives (about three minutes on two cores)
     python tests/benchmarks/loss.py --curve     also the curve to 65,536 views
-    python tests/benchmarks/loss.py --device cuda
+    python tests/benchmarks/loss.py --device cuda   blocks compiled ("this") and not ("eager") side by side
 
 GEMM is one N x N x D product in float32, timed beside each loss. Times are lower quartiles of interleaved rounds,
 forward and backward. Extra memory is the peak resident set (VmHWM) of a fresh process, reset before the call, less
@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline import objectives
+from pipeline.contrast import fused
 
 DIM, TEMPERATURE = 128, 0.1
 REACH = {512: (4.5, 3.0), 2048: (3.4, 2.6), 8192: (3.0, 6.5), 16384: (3.0, 6.5)}
@@ -53,9 +54,20 @@ def lightly(memory_bank: int = 0) -> Callable[..., Tensor] | None:
     return lambda z: loss(z[0::2], z[1::2])
 
 
+def eager(z: Tensor) -> Tensor:
+    """This loss with nothing compiled."""
+    before, fused.MODE = fused.MODE, "never"
+    try:
+        return objectives.nt_xent(z, TEMPERATURE)
+    finally:
+        fused.MODE = before
+
+
 def pair_losses() -> dict[str, Callable[[Tensor], Tensor]]:
     """The losses of one batch that are compared."""
     found = {"this": lambda z: objectives.nt_xent(z, TEMPERATURE), "dense": dense}
+    if DEVICE != "cpu":
+        found["eager"] = eager
     if (peer := lightly()) is not None:
         found["lightly"] = peer
     return found
@@ -125,7 +137,7 @@ def show_table() -> None:
         found = times(views)
         tuned = elsewhere("times", views, tuned=True) or {}
         line = f"{views:6d} views  GEMM {found['GEMM'] * 1e3:8.2f} ms"
-        for name in ("this", "dense", "lightly"):
+        for name in ("this", "eager", "dense", "lightly"):
             if name in found:
                 line += f"  {name} {found[name] * 1e3:8.2f} ms = {found[name] / found['GEMM']:5.2f} GEMM"
                 line += "" if name == "this" else f" (x{found[name] / found['this']:.1f}"
@@ -217,7 +229,11 @@ def main() -> None:
     if lightly() is None:
         print("lightly is not installed here: shown beside the dense form only (pip install lightly)")
     if not torch.cuda.is_available():
-        print("no GPU at hand: the same walk runs on one with --device cuda, in larger blocks; not measured here")
+        print("no GPU at hand: --device cuda runs the walk on one, its blocks compiled; not measured here")
+        if DEVICE != "cpu":
+            return
+    if DEVICE != "cpu":
+        print(f"blocks are {'' if fused.compiled(torch.device(DEVICE)) else 'not '}compiled in the column 'this'")
     show_table()
     if DEVICE == "cpu":
         show_memory()

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from table import MEMBERS, PLAIN, TABLE, Row
 from torch import Tensor
 
-from pipeline.contrast import Candidates, Codes, Contrast, Relation, mean_terms, one_tile, tiling
+from pipeline.contrast import Candidates, Codes, Contrast, Relation, fused, mean_terms, one_tile, relation, tiling
 from pipeline.samplers import Sampler
 
 SMALL_BLOCKS = tiling.Sizes(4, 3, 0)
@@ -159,6 +159,27 @@ def block_size_changes_nothing(kind: str, seed: int) -> None:
     near(whole, blocks, 1e-11)
     for one, other in zip(gradient(whole, *inputs), slopes, strict=True):
         near(one, other, 1e-8)
+
+
+def the_form_that_is_compiled_changes_nothing(kind: str, seed: int) -> None:
+    """Value and gradient through the pure functions that a GPU compiles, in one block and in many."""
+    it = case(kind, seed, temperature=(None, 0.5, 0.0005)[seed % 3])
+    z = it.z.requires_grad_()
+    learned = {name: torch.tensor(it.settings[name], dtype=DOUBLE, requires_grad=True) for name in it.objective.learns}
+    inputs = [z, *learned.values()]
+    plain = it.loss(z, None, learned)
+    expected = gradient(plain, *inputs)
+    before = tiling.CPU, fused.compiled, fused.call, relation.PAIRS_PER_ROW
+    fused.compiled, fused.call = (lambda device: True), (lambda function: function)
+    try:
+        for sizes, listed in ((tiling.CPU, 4), (SMALL_BLOCKS, 4), (SMALL_BLOCKS, -1)):
+            tiling.CPU, relation.PAIRS_PER_ROW = sizes, listed
+            found = it.loss(z, None, learned)
+            near(found, plain, 1e-11)
+            for one, other in zip(gradient(found, *inputs), expected, strict=True):
+                near(one, other, 1e-8)
+    finally:
+        tiling.CPU, fused.compiled, fused.call, relation.PAIRS_PER_ROW = before
 
 
 def permuting_rows_permutes_the_gradient(kind: str, seed: int) -> None:
@@ -418,6 +439,7 @@ LAWS = {
         equals_the_dense_oracle,
         equals_a_naive_double_loop,
         block_size_changes_nothing,
+        the_form_that_is_compiled_changes_nothing,
         permuting_rows_permutes_the_gradient,
         excluded_candidates_are_inert,
         shift_changes_nothing,
