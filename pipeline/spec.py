@@ -184,6 +184,13 @@ def _explain(detail: ErrorDetails, content: Any, model: Any, file: str, prefix: 
             yield Fault(file, at, shown(found), f"unknown kind; {nearest(str(found), known)}")
     elif kind in ("model_attributes_type", "model_type", "dict_type"):
         yield Fault(file, dotted, shown(value), "must be a mapping of keys to values")
+    elif kind in ("tuple_type", "list_type"):
+        yield Fault(file, dotted, shown(value), "must be a list")
+    elif kind == "too_short":
+        if not isinstance(value, list) or len(value) < context["min_length"]:  # else its items' faults are told already
+            yield Fault(file, dotted, shown(value), f"must have at least {context['min_length']} item(s)")
+    elif kind == "too_long":
+        yield Fault(file, dotted, shown(value), f"must have at most {context['max_length']} item(s)")
     else:
         message = detail["msg"][:1].lower() + detail["msg"][1:]
         yield Fault(file, dotted, shown(value), message.replace("input should be", "must be"))

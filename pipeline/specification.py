@@ -96,6 +96,9 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     for name in space.sampler.reads:
         if columns.get(name) != "class":
             yield "space.sampler.column", f"no such label column of classes; {nearest(name, classes)}"
+    count = data.source.count()
+    if count is not None and specification.training.global_batch > count:
+        yield "training.global_batch", f"larger than the data set; at most {count}, less its test split"
     reason = unreadable(specification.training, data)
     if reason is not None:
         yield "training.encoder", reason

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 from torch import Tensor
 
 from pipeline.spec import Rule, Spec
@@ -88,8 +89,11 @@ Kinds = Annotated[Fixed | Learned | Scheduled, Field(discriminator="kind")]
 
 
 def _bare_number(value: Any) -> Any:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return {"kind": "fixed", "value": value} if is_number else value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return {"kind": "fixed", "value": value}
+    if not isinstance(value, (dict, BaseModel)):
+        raise PydanticCustomError("temperature", "must be a number above 0, or a mapping with a kind")
+    return value
 
 
 Temperature = Annotated[Kinds, BeforeValidator(_bare_number, json_schema_input_type=Positive | Kinds)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 from small import ROOT, shipped, whole
 
+from pipeline.sources import Digits, Shapes
 from pipeline.spec import read_spec
 from pipeline.specification import Specification, all_faults, faults_of
 
@@ -63,6 +65,14 @@ GRAYSCALE = [{"kind": "grayscale", "probability": 0.2}]
         ("colour", 3, "colour = 3: unknown key; known: "),
         ("training__global_batch", "128", 'training.global_batch = "128": must be a valid integer'),
         ("training__global_batch", 128.5, "training.global_batch = 128.5: must be a valid integer"),
+        ("training__global_batch", 9999, "training.global_batch = 9999: larger than the data set; at most"),
+        (
+            "space__temperature",
+            "warm",
+            'space.temperature = "warm": must be a number above 0, or a mapping with a kind',
+        ),
+        ("space__preserves", "label", 'space.preserves = "label": must be a list'),
+        ("space__invariances", [], "space.invariances = []: must have at least 1 item(s)"),
         ("training__global_batch", 1, "training.global_batch = 1: must be greater than or equal to 2"),
         ("training__epochs", 0, "training.epochs = 0: must be greater than or equal to 1"),
         ("training__seed", -1, "training.seed = -1: must be greater than or equal to 0"),
@@ -255,3 +265,11 @@ def test_raw_data_that_is_not_there_is_told(specs: Path) -> None:
     assert [str(fault) for fault in all_faults(specs)] == [
         'specs/index.yaml: data.cifar10.raw = "specs/none": name the folder of the raw data'
     ]
+
+
+@pytest.mark.parametrize("source", ["digits", "shapes"])
+def test_an_embedded_source_counts_its_pictures_without_drawing_them(source: str) -> None:
+    spec = {"kind": "digits"} if source == "digits" else {"kind": "shapes", "pictures": 7, "seed": 0, "watermark": None}
+    (shared,) = (kind for kind in (Digits, Shapes) if kind.__name__.lower() == source)
+    embedded = shared.model_validate_json(json.dumps(spec))
+    assert embedded.count() == sum(1 for _ in embedded.records(None))

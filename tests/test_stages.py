@@ -221,7 +221,11 @@ def test_a_spec_may_be_named_by_its_path(call: Call) -> None:
         ({"space__temperature": 0}, "must be greater than 0"),
         (
             {"training__global_batch": 512},
-            "specs/mine.yaml: training.global_batch = 512: larger than the training split",
+            "specs/mine.yaml: training.global_batch = 512: larger than the data set",
+        ),
+        (
+            {"training__global_batch": 95},
+            "specs/mine.yaml: training.global_batch = 95: larger than the training split",
         ),
     ],
 )

@@ -1,5 +1,6 @@
-"""Where raw pictures come from. A source is a frozen spec with ``columns()`` (its label columns, known without data),
-``records(raw)`` (what it holds, file by file), ``embedded`` (needs no raw path) and ``splits_itself``.
+"""Where raw pictures come from. A source is a frozen spec with ``columns()`` (its label columns) and ``count()`` (its
+pictures), known without data; ``records(raw)`` (what it holds, file by file); ``embedded`` (needs no raw path) and
+``splits_itself``.
 """
 
 from __future__ import annotations

@@ -62,6 +62,10 @@ class Archive(Spec):
         """Name and kind of every label column."""
         return {"label": "class"} if self.classes == "folder" else {}
 
+    def count(self) -> int | None:
+        """How many pictures there are: not known before the archive is read."""
+        return None
+
     def records(self, raw: Path | None) -> Iterator[Item]:
         """Yield every member of the archives: a record, or why it is none.
 

@@ -28,6 +28,10 @@ class Digits(Spec):
         """Name and kind of every label column."""
         return {"label": "class"}
 
+    def count(self) -> int | None:
+        """How many pictures there are, where that is known before any data is read."""
+        return 1797
+
     def records(self, raw: Path | None) -> Iterator[Record]:
         """Yield every digit as an 8x8 PNG, in the order of scikit-learn. ``raw`` is not read."""
         from sklearn.datasets import load_digits  # slow to import, and other sources do not need it

@@ -60,6 +60,10 @@ class Shapes(Spec):
         """Name and kind of every label column."""
         return {**FACTORS, "watermark": "class"} if self.watermark is not None else dict(FACTORS)
 
+    def count(self) -> int | None:
+        """How many pictures there are, where that is known before any data is read."""
+        return self.pictures
+
     def records(self, raw: Path | None) -> Iterator[Record]:
         """Yield every picture as a 32x32 PNG; picture i is the same whatever ``pictures`` is. ``raw`` is not read."""
         for number in range(self.pictures):
