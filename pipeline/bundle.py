@@ -80,8 +80,10 @@ class Bundle:
             h, float32 (N, width).
 
         Raises:
-            Refusal: an image that cannot be read, or of another type or number of channels.
+            Refusal: one image instead of a list, or an image that cannot be read or has another type or channels.
         """
+        if isinstance(images, (str, bytes, Path)) or (isinstance(images, np.ndarray) and images.ndim < 4):
+            raise Refusal("embed: one image was given; give a list of images, or an array (N, H, W, C)")
         fitted = [torch.from_numpy(fit_image(_pixels(image), self.input)) for image in images]
         if not fitted:
             raise Refusal("embed: no images were given")

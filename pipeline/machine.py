@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipeline.spec import Fault, Spec, SpecError, parse, read_yaml
+from pipeline.spec import Fault, Refusal, Spec, SpecError, parse, read_yaml
 
 FILE = Path("machine.yaml")
 PREFIX = "LATENT_"
@@ -23,11 +23,11 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # of glibc's mallopt
 class Machine(Spec):
     """Hardware settings; every one has a default that works."""
 
-    processes: int | None = Field(default=None, ge=1)
+    processes: int | None = Field(default=None, ge=1, le=1024)
     """Ranks that the training stage starts; null: one a GPU, or one on a CPU."""
     device: Literal["cpu", "cuda"] | None = None
     """Where tensors live; null: a GPU where there is one."""
-    threads: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1, le=1024)
     """Compute threads of each rank; null: the cores that this process may use, divided by the ranks."""
 
     def ranks(self) -> int:
@@ -39,9 +39,15 @@ class Machine(Spec):
         return max(1, torch.cuda.device_count()) if self.chosen_device() == "cuda" else 1
 
     def chosen_device(self) -> str:
-        """``cuda`` where it is wanted or there, else ``cpu``."""
+        """``cuda`` where it is wanted or there, else ``cpu``.
+
+        Raises:
+            Refusal: a GPU is wanted, and there is none.
+        """
         import torch
 
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise Refusal("device = cuda: no GPU is at hand; set device: cpu in machine.yaml, or LATENT_DEVICE=cpu")
         return self.device or ("cuda" if torch.cuda.is_available() else "cpu")
 
     def chosen_threads(self) -> int:

@@ -181,8 +181,9 @@ def _refuse_unusable(name: str, rows: list[_Row], ledger: Ledger) -> None:
 
 def _column(name: str, label: str, kind: ColumnKind, rows: list[_Row], position: int) -> Column:
     values = {row.labels[position] for row in rows}
-    if len(values) < 2:
-        only = f"the one {'class' if kind == 'class' else 'value'} {next(iter(values))!r}"
+    trained = {row.labels[position] for row in rows if row.split == "train"}
+    if len(trained) < 2:
+        only = f"the one {'class' if kind == 'class' else 'value'} {next(iter(trained))!r} to train on"
         raise Refusal(f"data set {name}: column '{label}' has only {only}; take it out of labels, or mend the data")
     if kind == "number":
         return Column(kind=kind, classes=(), counts={})

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipeline.metrics import Metric
-from pipeline.objectives import Objective
+from pipeline.objectives import Objective, Supervised
 from pipeline.projections import Projection
 from pipeline.samplers import Sampler
 from pipeline.spec import Rule, Spec, digest
@@ -52,6 +52,8 @@ class LatentSpace(Spec):
             yield "metric", f"{kind} works with {', '.join(sorted(self.objective.metrics))}"
         if self.metric == "cosine" and self.normalization != "l2":
             yield "normalization", "must be l2: the cosine reads directions only"
+        if isinstance(self.objective, Supervised) and not self.sampler.reads:
+            yield "sampler", "supervised needs labels: {kind: same_label, column: LABEL}; without them it is nt_xent"
         for number, name in enumerate(self.preserves):
             if name in self.preserves[:number]:
                 yield f"preserves[{number}]", "named twice"

@@ -23,7 +23,7 @@ from pipeline.probes import Probe
 from pipeline.space import LatentSpace
 from pipeline.spec import Fault, Rule, Spec, SpecError, nearest, read_spec, read_yaml, shown
 from pipeline.training import Training
-from pipeline.views import FACTORS, fault
+from pipeline.views import FACTORS, factor, fault
 
 
 class Specification(Spec):
@@ -84,7 +84,7 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     columns = data.columns()
     classes = [name for name, kind in columns.items() if kind == "class"]
     for number, name in enumerate(space.preserves):
-        if name not in FACTORS and name not in columns:
+        if factor(name) is None and name not in columns:
             yield (
                 f"space.preserves[{number}]",
                 f"neither a factor nor a label column; {nearest(name, [*FACTORS, *columns])}",

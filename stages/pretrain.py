@@ -138,6 +138,8 @@ def _write(name: str, space: LatentSpace, training: Training, shards: Shards, tr
 
 
 def _shown(value: float) -> str:
+    if value != value:  # no temperature: an empty cell, which every reader of tables knows
+        return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

@@ -246,3 +246,9 @@ def test_a_picture_that_cannot_be_read_is_one_line(bundle: tuple[Path, Network, 
 def test_no_pictures_are_told(bundle: tuple[Path, Network, Input]) -> None:
     with pytest.raises(Refusal, match="no images were given"):
         load(bundle[0]).embed([])
+
+
+@pytest.mark.parametrize("one", [np.zeros((8, 8, 3), np.uint8), "a.png", b"a", Path("a.png")], ids=type)
+def test_one_image_instead_of_a_list_is_told(bundle: tuple[Path, Network, Input], one: Any) -> None:
+    with pytest.raises(Refusal, match="one image was given; give a list of images"):
+        load(bundle[0]).embed(one)

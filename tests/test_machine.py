@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pipeline.machine import Machine, read_machine, settle
-from pipeline.spec import SpecError
+from pipeline.spec import Refusal, SpecError
 
 
 @pytest.fixture(autouse=True)
@@ -82,3 +82,9 @@ def test_settling_sets_the_threads() -> None:
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is at hand")
+def test_a_gpu_that_is_not_there_is_told() -> None:
+    with pytest.raises(Refusal, match="no GPU is at hand; set device: cpu"):
+        Machine(device="cuda").chosen_device()

@@ -35,6 +35,7 @@ def fitting(kind: str) -> dict[str, Any]:
         "objective": objective_of(kind),
         "metric": metric,
         "temperature": 0.2 if member.uses_temperature else None,
+        "sampler": {"kind": "same_label", "column": "shape"} if kind == "supervised" else {"kind": "in_batch"},
     }
 
 

@@ -65,6 +65,7 @@ GRAYSCALE = [{"kind": "grayscale", "probability": 0.2}]
         ("colour", 3, "colour = 3: unknown key; known: "),
         ("training__global_batch", "128", 'training.global_batch = "128": must be a valid integer'),
         ("training__global_batch", 128.5, "training.global_batch = 128.5: must be a valid integer"),
+        ("space__objective", {"kind": "supervised"}, 'space.sampler = {"kind": "in_batch"}: supervised needs labels'),
         ("training__global_batch", 9999, "training.global_batch = 9999: larger than the data set; at most"),
         (
             "space__temperature",

@@ -199,11 +199,17 @@ _READERS: dict[str, Callable[[Folder, Result], None]] = dict(
 
 
 def _columns(text: str) -> dict[str, list[float]] | None:
-    """A CSV of finite numbers as columns; None where it is anything else or lacks step, loss or log_k."""
-    lines = list(csv.reader(io.StringIO(text)))
-    names = lines[0]
+    """A CSV of finite numbers as columns; None where it is anything else or lacks step, loss or log_k.
+
+    A column without any value (the temperature of a loss that has none) is left out.
+    """
+    names, *lines = list(csv.reader(io.StringIO(text)))
+    if any(len(line) != len(names) for line in lines):
+        return None
+    held = [position for position in range(len(names)) if any(line[position] for line in lines)]
+    names = [names[position] for position in held]
     try:
-        rows = [[float(value) for value in line] for line in lines[1:]]
+        rows = [[float(line[position]) for position in held] for line in lines]
     except ValueError:
         return None
     if not {"step", "loss", "log_k"} <= set(names) or not rows or any(len(row) != len(names) for row in rows):

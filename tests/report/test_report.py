@@ -16,7 +16,7 @@ import pytest
 
 from pipeline.report import charts
 from pipeline.report.charts import POINTS, thinned
-from pipeline.report.collect import STAGES
+from pipeline.report.collect import STAGES, _columns
 from pipeline.report.forms import FORMS
 from pipeline.spec import Refusal
 from stages import report
@@ -401,3 +401,9 @@ def test_a_long_curve_is_thinned_to_means_of_neighbours() -> None:
 def test_numbers_are_written_as_a_reader_expects(form: str, value: float, shown: str) -> None:
     write_as: Callable[[float], str] = FORMS[form]
     assert write_as(value) == shown
+
+
+def test_a_loss_without_a_temperature_leaves_that_column_of_the_curve_empty_and_is_not_damaged() -> None:
+    table = "step,loss,log_k,temperature\n0,1.5,2.0,\n1,1.25,2.0,\n"
+    assert _columns(table) == {"step": [0, 1], "loss": [1.5, 1.25], "log_k": [2, 2]}
+    assert _columns(table.replace("1.25", "")) is None
