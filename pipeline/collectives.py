@@ -75,9 +75,3 @@ def top(value: Tensor) -> Tensor:
     if world() > 1:
         dist.all_reduce(value, op=dist.ReduceOp.MAX)
     return value
-
-
-def barrier() -> None:
-    """Wait until every rank is here."""
-    if world() > 1:
-        dist.barrier()
