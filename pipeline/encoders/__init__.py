@@ -8,9 +8,10 @@ from typing import Annotated
 from pydantic import Field
 
 from pipeline.encoders.small import Small
+from pipeline.encoders.small_residual import SmallResidual
 from pipeline.encoders.timm_model import Timm
 from pipeline.encoders.torchvision_model import Torchvision
 
-Encoder = Annotated[Small | Timm | Torchvision, Field(discriminator="kind")]
+Encoder = Annotated[Small | SmallResidual | Timm | Torchvision, Field(discriminator="kind")]
 
-__all__ = ["Encoder", "Small", "Timm", "Torchvision"]
+__all__ = ["Encoder", "Small", "SmallResidual", "Timm", "Torchvision"]

@@ -11,8 +11,9 @@ import torchvision
 from pydantic import TypeAdapter
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
 
-from pipeline.encoders import Encoder, Small
+from pipeline.encoders import Encoder, Small, SmallResidual
 from pipeline.encoders.structure import on_meta
 from pipeline.spec import SpecError, parse
 
@@ -30,8 +31,9 @@ def encoder(**fields: Any) -> Encoder:
 def told(fields: dict[str, Any]) -> str:
     from pipeline.encoders import Timm, Torchvision
 
+    kinds = {"timm": Timm, "torchvision": Torchvision, "small": Small, "small_residual": SmallResidual}
     with pytest.raises(SpecError) as caught:
-        parse(fields, {"timm": Timm, "torchvision": Torchvision, "small": Small}[fields["kind"]], "x.yaml", "e")
+        parse(fields, kinds[fields["kind"]], "x.yaml", "e")
     (line,) = str(caught.value).splitlines()
     return line
 
@@ -158,6 +160,14 @@ def test_the_width_that_is_named_is_the_width_that_comes_out(kind: str, name: st
             {"kind": "torchvision", "name": "vgg11", "small_stem": True},
             "e.small_stem = true: vgg11 has no 7x7 stem with max-pooling to replace; set small_stem to false",
         ),
+        (
+            {"kind": "small_residual", "widths": [8, 16], "strides": [1], "groups": None},
+            "e.strides = [1]: must name one stride a block: 2 of them",
+        ),
+        (
+            {"kind": "small_residual", "widths": [8, 10], "strides": [1, 1], "groups": 4},
+            "e.widths[1] = 10: must be a multiple of groups (4)",
+        ),
         ({"kind": "small", "widths": [], "strides": [], "groups": 1}, "e.widths = []: "),
     ],
 )
@@ -174,6 +184,8 @@ def test_a_model_that_is_not_there_or_does_not_fit_is_one_line(fields: dict[str,
     ("fields", "expected"),
     [
         ({"kind": "small", "widths": [8], "strides": [1], "groups": 4}, False),
+        ({"kind": "small_residual", "widths": [8], "strides": [1], "groups": None}, True),
+        ({"kind": "small_residual", "widths": [8], "strides": [1], "groups": 4}, False),
         ({"kind": "timm", "name": "resnet18", "small_stem": False}, True),
         ({"kind": "timm", "name": "vit_tiny_patch16_224", "small_stem": False}, False),
         ({"kind": "torchvision", "name": "resnet18", "small_stem": True}, True),
@@ -207,6 +219,65 @@ def test_the_small_network_is_convolution_group_norm_relu_and_a_mean() -> None:
         y = (grouped.reshape(y.shape) * norm.weight[:, None, None] + norm.bias[:, None, None]).clamp(min=0)
     torch.testing.assert_close(module(x), y.mean((2, 3)), rtol=1e-10, atol=1e-10)
     assert module.dim == 12
+
+
+RESIDUAL = {"kind": "small_residual", "widths": [32, 64, 128], "strides": [1, 2, 2]}
+
+
+@pytest.mark.parametrize("groups", [None, 8])
+def test_the_small_residual_network_has_the_size_that_is_told(groups: int | None) -> None:
+    """307,360 parameters, and 12.9 million multiply-adds (a multiply-add is two operations) at 32 x 32."""
+    module = on_meta(encoder(**RESIDUAL, groups=groups).build).eval()
+    assert sum(weight.numel() for weight in module.parameters()) == 307_360
+    with FlopCounterMode(display=False) as counted:
+        h = module(torch.zeros(1, 3, 32, 32, device="meta"))
+    assert counted.get_total_flops() == 2 * 12_943_360
+    assert h.shape == (1, module.dim) == (1, 128)
+
+
+@pytest.mark.parametrize("side", [1, 2, 5, 32])
+def test_the_small_residual_network_reads_any_size_down_to_one_pixel(side: int) -> None:
+    torch.manual_seed(0)
+    h = encoder(**RESIDUAL, groups=8).build(2)(torch.randn(3, 2, side, side + 1))
+    assert h.shape == (3, 128)
+    assert bool(h.isfinite().all())
+
+
+def test_the_small_residual_network_is_a_stem_a_pool_and_basic_blocks() -> None:
+    torch.manual_seed(3)
+    module = encoder(kind="small_residual", widths=[8, 8, 12], strides=[1, 2, 1], groups=None).build(3).double()
+    for child in module.modules():
+        if isinstance(child, nn.BatchNorm2d):
+            nn.init.uniform_(child.weight, 0.5, 1.5)
+            nn.init.normal_(child.bias)
+            nn.init.normal_(child.running_mean)
+            nn.init.uniform_(child.running_var, 0.5, 1.5)
+    renamed = {"norm1": "bn1", "norm2": "bn2", "shortcut": "downsample"}  # to the names of He et al.'s authors
+    state = {
+        ".".join(renamed.get(part, part) for part in name.split(".")): value
+        for name, value in module.eval().state_dict().items()
+    }
+    x = torch.randn(2, 3, 16, 12, dtype=torch.float64)
+    y = functional.conv2d(x, state["stem.0.weight"], padding=1)
+    y = functional.batch_norm(
+        y, state["stem.1.running_mean"], state["stem.1.running_var"], state["stem.1.weight"], state["stem.1.bias"]
+    ).relu()
+    y = y.reshape(2, 8, 8, 2, 6, 2).amax((3, 5))
+    for number, stride in enumerate([1, 2, 1], start=1):
+        y = block(state, f"block{number}", y, stride)
+    with torch.no_grad():
+        torch.testing.assert_close(module(x), y.mean((2, 3)), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("groups", [None, 4])
+def test_a_sample_sees_its_batch_exactly_where_the_spec_says_so(groups: int | None) -> None:
+    torch.manual_seed(0)
+    spec = SmallResidual(kind="small_residual", widths=(8, 16), strides=(2, 1), groups=groups)
+    module = spec.build(2).train().double()
+    images = torch.randn(5, 2, 9, 9, dtype=torch.float64)
+    alone = torch.cat([module(image[None]) for image in images])
+    together = module(images)
+    assert torch.allclose(alone, together, rtol=1e-12, atol=1e-12) is not spec.batch_statistics()
 
 
 def test_asking_about_a_structure_draws_and_allocates_nothing() -> None:
