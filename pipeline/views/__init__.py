@@ -3,7 +3,7 @@
 A view is one random transformation of a sample; here it is a pure function of (image, key). The parameters are drawn
 from counter-based keys, so neither the batch, nor its order, nor its other rows have any effect.
 
-N images (N,C,H,W), floating point, values in [0, 1].
+N images (N,C,H,W), floating point with values in [0, 1] or uint8 with 0 to 255, or a list of N uint8 (C,H_i,W_i).
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ from torch import Tensor
 
 from pipeline.keys import Keys
 from pipeline.spec import Refusal
+from pipeline.views.code import Code, CodeFault, code_digests, codes
 from pipeline.views.combinators import Choose, Combinator, Compose, Maybe, Repeat
 from pipeline.views.factors import FACTORS, MEANINGS, SYNONYMS, factor
 from pipeline.views.image_colour import Brightness, Contrast, Grayscale, Hue, Saturation
-from pipeline.views.image_crop import ResizedCrop
+from pipeline.views.image_crop import CentreCrop, Resize, ResizedCrop, Sizing
 from pipeline.views.image_damage import Erase, Jpeg
 from pipeline.views.image_detail import Blur, Noise
 from pipeline.views.image_geometry import HorizontalFlip, RightAngle, Rotation, Shift, VerticalFlip
 from pipeline.views.image_jitter import ColorJitter
+from pipeline.views.image_mixing import ChannelMix, ColorMatrix
 from pipeline.views.image_plane import Parameters
 from pipeline.views.image_projection import Affine, Perspective
 from pipeline.views.image_tone import ChannelDrop, ChannelGain, Posterize, Sharpness, Solarize
-from pipeline.views.sequence import apply_all, draw_all
+from pipeline.views.sequence import apply_all, apply_sized, as_float, draw_all, sizing
 
 Invariance = Annotated[
     Shift
@@ -39,6 +41,8 @@ Invariance = Annotated[
     | Affine
     | Perspective
     | ResizedCrop
+    | Resize
+    | CentreCrop
     | Brightness
     | Contrast
     | Saturation
@@ -53,7 +57,10 @@ Invariance = Annotated[
     | Blur
     | Noise
     | Erase
+    | ColorMatrix
+    | ChannelMix
     | Jpeg
+    | Code
     | Compose
     | Choose
     | Maybe
@@ -79,16 +86,22 @@ __all__ = [
     "Affine",
     "Blur",
     "Brightness",
+    "CentreCrop",
     "ChannelDrop",
     "ChannelGain",
+    "ChannelMix",
     "Choose",
+    "Code",
+    "CodeFault",
     "ColorJitter",
+    "ColorMatrix",
     "Compose",
     "Contrast",
     "Erase",
     "Grayscale",
     "HorizontalFlip",
     "Hue",
+    "Images",
     "Invariance",
     "Jpeg",
     "Maybe",
@@ -97,38 +110,51 @@ __all__ = [
     "Perspective",
     "Posterize",
     "Repeat",
+    "Resize",
     "ResizedCrop",
     "RightAngle",
     "Rotation",
     "Saturation",
     "Sharpness",
     "Shift",
+    "Sizing",
     "Solarize",
     "VerticalFlip",
     "apply_view",
+    "code_digests",
+    "codes",
     "draw_parameters",
     "draw_view",
     "factor",
     "fault",
     "removed",
+    "sizing",
 ]
 
 
-def draw_view(images: Tensor, invariances: Sequence[Invariance], keys: Keys) -> Tensor:
-    """One view of every image: (N,C,H,W) -> (N,C,H,W), of the same type, on the same device.
+Images = Tensor | Sequence[Tensor]
+
+
+def draw_view(
+    images: Images, invariances: Sequence[Invariance], keys: Keys, size: tuple[int, int] | None = None
+) -> Tensor:
+    """One view of every image: (N,C,*size), floating point in [0, 1], on the same device.
 
     The images are not written to, but are themselves returned where nothing acts on them.
 
     Args:
-        images: (N,C,H,W) floating point, values in [0, 1].
+        images: (N,C,H,W) floating point in [0, 1], of whose type the view is; or uint8, of which it is float32; or a
+            list of N uint8 (C,H_i,W_i).
         invariances: in their order of application; neighbouring motions are one resampling.
         keys: N keys, of (seed, epoch, sample, view).
+        size: height and width of the view; None for the images' own. Another than theirs needs an invariance that
+            fixes the size to stand first (``Sizing``).
 
     Raises:
-        Refusal: an invariance cannot be used on images of this size or number of channels.
-        ValueError: the images are no floating-point batch, or the keys are not as many.
+        Refusal: an invariance cannot be used on images of this size or number of channels, or none fixes the size.
+        ValueError: the images are no such batch, or the keys are not as many.
     """
-    return apply_view(images, invariances, draw_parameters(invariances, keys))
+    return apply_view(images, invariances, draw_parameters(invariances, keys), size)
 
 
 def draw_parameters(invariances: Sequence[Invariance], keys: Keys) -> list[Parameters]:
@@ -136,28 +162,62 @@ def draw_parameters(invariances: Sequence[Invariance], keys: Keys) -> list[Param
     return draw_all(invariances, keys)
 
 
-def apply_view(images: Tensor, invariances: Sequence[Invariance], parameters: Sequence[Parameters]) -> Tensor:
-    """Apply the invariances with given parameters: (N,C,H,W) -> (N,C,H,W). Raises as ``draw_view`` does."""
-    if images.ndim != 4 or not images.is_floating_point():
-        raise ValueError(f"images must be (N,C,H,W) floating point, not {tuple(images.shape)} {images.dtype}")
+def apply_view(
+    images: Images,
+    invariances: Sequence[Invariance],
+    parameters: Sequence[Parameters],
+    size: tuple[int, int] | None = None,
+) -> Tensor:
+    """Apply the invariances with given parameters: N images -> (N,C,*size). Raises as ``draw_view`` does."""
+    channels, height, width = _shape(images)
+    size = size or (height, width)
+    sized = bool(invariances) and sizing(invariances[0])
+    if not sized and not (isinstance(images, Tensor) and size == (height, width)):
+        first = invariances[0].kind if invariances else "nothing"
+        remedy = "begin with resized_crop, resize or centre_crop"
+        raise Refusal(f"invariance {first}: comes first, where pictures are brought to {size[0]} x {size[1]}; {remedy}")
     for invariance, drawn in zip(invariances, parameters, strict=True):
-        reason = fault(invariance, *images.shape[1:])
+        reason = fault(invariance, channels, *size)
         if reason:
             raise Refusal(f"invariance {invariance.kind}: {reason}")
         if any(len(values) != len(images) for values in drawn.values()):
             raise ValueError(f"invariance {invariance.kind}: parameters of other than {len(images)} images")
-    if not len(images):
-        return images.clone()
+    if isinstance(images, Tensor) and not len(images):
+        return as_float(images.new_empty(0, channels, *size))
+    if isinstance(images, Tensor) and images.dtype in (torch.float16, torch.bfloat16):
+        # half precision has too few digits for coordinates and for sums over filters
+        return apply_view(images.float(), invariances, parameters, size).to(images.dtype)
     # blocks that stay in the cache; a view is a function of its own row, so blocks change nothing
-    count = max(1, BLOCK // images[0].numel()) if images.device.type == "cpu" else len(images)
+    device = images.device if isinstance(images, Tensor) else images[0].device
+    count = max(1, BLOCK // (channels * size[0] * size[1])) if device.type == "cpu" else len(images)
     parts = []
     for start in range(0, len(images), count):
         rows = slice(start, start + count)
         block = [{name: values[rows] for name, values in drawn.items()} for drawn in parameters]
-        # half precision has too few digits for coordinates and for sums over filters
-        view = images[rows].float() if images.dtype in (torch.float16, torch.bfloat16) else images[rows]
-        parts.append(apply_all(view, invariances, block).to(images.dtype))
+        view = images[rows]
+        if sized:
+            parts.append(apply_sized(view, invariances, block, size))
+        elif isinstance(view, Tensor):
+            parts.append(apply_all(view, invariances, block))
     return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+
+def _shape(images: Images) -> tuple[int, int, int]:
+    """Channels, and height and width of the first."""
+    if isinstance(images, Tensor):
+        if images.ndim != 4 or not (images.is_floating_point() or images.dtype == torch.uint8):
+            raise ValueError(
+                f"images must be (N,C,H,W) floating point or uint8, not {tuple(images.shape)} {images.dtype}"
+            )
+        return images.shape[1], images.shape[2], images.shape[3]
+    if not images:
+        raise ValueError("no image: the channels of an empty list are unknown")
+    for image in images:
+        if image.ndim != 3 or image.dtype != torch.uint8 or len(image) != len(images[0]) or not image.numel():
+            raise ValueError(
+                f"images must be (C,H,W) uint8 of as many channels, not {tuple(image.shape)} {image.dtype}"
+            )
+    return images[0].shape[0], images[0].shape[1], images[0].shape[2]
 
 
 def fault(invariance: Invariance, channels: int, height: int, width: int) -> str | None:
@@ -169,6 +229,8 @@ def fault(invariance: Invariance, channels: int, height: int, width: int) -> str
         return f"needs square images, the data is {height} x {width}; use horizontal_flip and vertical_flip"
     if isinstance(invariance, Shift) and invariance.pixels >= min(height, width):
         return f"pixels = {invariance.pixels:g} moves a picture of {height} x {width} off its canvas; use less"
+    if sizing(invariance):
+        return invariance.size_fault(height, width)
     return invariance.channels_fault(channels)
 
 

@@ -10,6 +10,7 @@ MEANINGS: dict[str, str] = {
     "chirality": "which of two mirror images a thing is",
     "viewpoint": "from which side a thing is seen",
     "occlusion": "which part of a thing is hidden",
+    "border": "what lies near the picture's edge",
     "brightness": "how light the picture is as a whole",
     "contrast": "how far light and dark lie apart",
     "saturation": "how strong the colours are",

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
-from pipeline.views.image_crop import TRIES, boxes
+from pipeline.views.image_crop import TRIES, fitting_boxes
 from pipeline.views.image_plane import Parameters, applied
 
 
@@ -30,7 +30,7 @@ class Erase(Spec):
     area: tuple[float, float] = (0.02, 0.33)
     """smallest and largest part of the picture's area, in (0, 1)"""
     ratio: tuple[float, float] = (0.3, 3.3)
-    """smallest and largest width / height of the box, relative to the picture's (log-uniform)"""
+    """smallest and largest width / height of the box, in pixels (log-uniform)"""
     fill: float = Field(default=0.0, ge=0, le=1)
     """what it is covered with, in [0, 1]"""
     probability: float = Field(default=0.5, ge=0, le=1)
@@ -59,9 +59,10 @@ class Erase(Spec):
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         height, width = images.shape[-2:]
-        top, left, tall, wide = boxes(parameters | {"cropped": parameters["erased"]}, height, width).unbind(1)
-        # a box that covers everything is one that fitted nowhere: nothing is covered
-        acts = parameters["erased"] & (tall * wide < height * width)
+        sides = torch.full((len(images),), height), torch.full((len(images),), width)
+        box, found = fitting_boxes(parameters, *sides)
+        top, left, tall, wide = box.unbind(1)
+        acts = parameters["erased"] & found
         down, across = torch.arange(height), torch.arange(width)
         rows = (down >= top[:, None]) & (down < (top + tall)[:, None]) & acts[:, None]  # (N,H)
         columns = (across >= left[:, None]) & (across < (left + wide)[:, None])  # (N,W)

@@ -167,8 +167,8 @@ def test_images_that_a_motion_cannot_take_are_refused() -> None:
 
 
 def test_what_is_no_batch_of_images_is_an_error() -> None:
-    with pytest.raises(ValueError, match="floating point, not"):
-        draw_view(torch.zeros(2, 3, 6, 8, dtype=torch.uint8), [], keys(2))
+    with pytest.raises(ValueError, match="floating point or uint8, not"):
+        draw_view(torch.zeros(2, 3, 6, 8, dtype=torch.int64), [], keys(2))
     with pytest.raises(ValueError, match="parameters of other than 2 images"):
         draw_view(torch.rand(2, 3, 6, 8), [HorizontalFlip()], keys(3))
 
