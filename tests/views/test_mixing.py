@@ -59,7 +59,7 @@ def test_a_given_matrix_is_reached_by_a_uniform_part_of_the_way() -> None:
     red, green, blue = draw_view(images, [ChannelMix(rows=rows, amount=0.8)], keys(4000))[..., 0, 0].T
     assert torch.allclose(red + green, torch.ones(4000))
     assert bool((blue == 0.5).all())
-    assert 0 <= float(green.min())
+    assert float(green.min()) >= 0
     assert float(green.max()) <= 0.8
     assert abs(float(green.mean()) - 0.4) < 5 * 0.8 / 48000**0.5
 
