@@ -15,7 +15,7 @@ from pipeline.projections import Projection
 from pipeline.samplers import Sampler
 from pipeline.spec import Rule, Spec, digest
 from pipeline.temperature import Temperature
-from pipeline.views import Invariance
+from pipeline.views import Invariance, code_digests
 
 
 class LatentSpace(Spec):
@@ -59,5 +59,10 @@ class LatentSpace(Spec):
                 yield f"preserves[{number}]", "named twice"
 
     def identity(self) -> str:
-        """SHA-256 of everything declared: equal identities are one declaration."""
-        return digest(self)
+        """SHA-256 of everything declared, the bytes of user code included: equal identities are one declaration.
+
+        Raises:
+            Refusal: a file with user code is not there.
+        """
+        files = code_digests(self)
+        return digest({"space": self.model_dump(mode="json"), "code": files}) if files else digest(self)

@@ -23,7 +23,8 @@ from pipeline.probes import Probe
 from pipeline.space import LatentSpace
 from pipeline.spec import Fault, Rule, Spec, SpecError, nearest, read_spec, read_yaml, shown
 from pipeline.training import Training
-from pipeline.views import FACTORS, factor, fault
+from pipeline.views import FACTORS, codes, factor, fault
+from pipeline.views.code_laws import broken_law
 
 
 class Specification(Spec):
@@ -62,7 +63,7 @@ def faults_of(file: Path, data_folder: Path | None = None) -> list[Fault]:
         return faults
     if not isinstance(name, str):
         return faults
-    data_file = (data_folder or file.parent / "data") / f"{name}.yaml"
+    data_file = _data_file(file, name) if data_folder is None else data_folder / f"{name}.yaml"
     if not data_file.is_file():
         known = [path.stem for path in data_file.parent.glob("*.yaml")]
         return [*faults, Fault(str(file), "data", shown(name), f"no such data set; {nearest(name, known)}")]
@@ -76,6 +77,12 @@ def faults_of(file: Path, data_folder: Path | None = None) -> list[Fault]:
             for path, remedy in together(specification, data)
         ]
     return faults
+
+
+def _data_file(file: Path, name: str) -> Path:
+    """The data set's file in the folder data beside the spec; an example may also stand on a shipped data set."""
+    beside, above = (folder / "data" / f"{name}.yaml" for folder in (file.parent, file.parent.parent))
+    return above if above.is_file() and not beside.is_file() else beside
 
 
 def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
@@ -96,6 +103,10 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     for name in space.sampler.reads:
         if columns.get(name) != "class":
             yield "space.sampler.column", f"no such label column of classes; {nearest(name, classes)}"
+    for path, code in codes(space, "space"):
+        broken = broken_law(code, data.input.channels, data.input.height, data.input.width)
+        if broken is not None:
+            yield f"{path}.{broken[0]}", broken[1]
     count = data.source.count()
     if count is not None and specification.training.global_batch > count:
         yield "training.global_batch", f"larger than the data set; at most {count}, less its test split"
@@ -173,15 +184,27 @@ def all_faults(folder: Path) -> list[Fault]:
 
 
 def _outside(path: Path, files: str) -> list[Fault]:
-    """Given weights must lie in the spec's folder of user files, or DVC would not notice that they changed."""
-    start = (read_yaml(path).get("training") or {}).get("start") or {}
-    file = start.get("file") if isinstance(start, dict) else None
-    if not isinstance(file, str):
-        return []
-    place = "training.start.file"
-    if files == NONE or not Path(file).resolve().is_relative_to(Path(files).resolve()):
-        return [Fault(str(path), place, shown(file), f"must lie in the folder that specs.{path.stem}.files names")]
-    return [] if Path(file).is_file() else [Fault(str(path), place, shown(file), "no such file")]
+    """Given weights and code must lie in the spec's folder of user files, or DVC would not notice that they changed."""
+    faults = []
+    for place, file in user_files(read_yaml(path)):
+        if files == NONE or not Path(file).resolve().is_relative_to(Path(files).resolve()):
+            remedy = f"must lie in the folder that specs.{path.stem}.files names in {path.parent / 'index.yaml'}: {files}"
+            faults.append(Fault(str(path), place, shown(file), remedy))
+        elif place == "training.start.file" and not Path(file).is_file():
+            faults.append(Fault(str(path), place, shown(file), "no such file"))
+    return faults
+
+
+def user_files(content: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield (dotted path, file) of every user file that a spec's plain content names: given weights and code."""
+    if isinstance(content, dict):
+        if content.get("kind") in ("weights", "code") and isinstance(content.get("file"), str):
+            yield f"{path}.file", content["file"]
+        for name, value in content.items():
+            yield from user_files(value, f"{path}.{name}" if path else str(name))
+    elif isinstance(content, list):
+        for number, value in enumerate(content):
+            yield from user_files(value, f"{path}[{number}]")
 
 
 def schema() -> str:

@@ -24,6 +24,7 @@ from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import Refusal, read_section, read_yaml
 from pipeline.training import Row, Trained, Training, train, unfit
+from pipeline.views import located
 from stages import WORK, output_folder, output_of, read_json, refusal_before, run, spec_path, write_json, write_refusal
 
 
@@ -55,9 +56,10 @@ def main(arguments: list[str]) -> None:
     try:
         trained = train(space, training, shards, machine, log.told)
     except Refusal as refusal:
+        told = located(refusal, space, str(path), "space")
         if "RANK" not in os.environ:
-            raise
-        _told_by_ranks(name).write_text(str(refusal), encoding="utf-8")
+            raise told from None
+        _told_by_ranks(name).write_text(str(told), encoding="utf-8")
         sys.exit(1)
     finally:
         log.close()

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pipeline.keys import Keys
 from pipeline.spec import Refusal
-from pipeline.views.code import Code, CodeFault, code_digests, codes
+from pipeline.views.code import Code, CodeFault, code_digests, codes, located
 from pipeline.views.combinators import Choose, Combinator, Compose, Maybe, Repeat
 from pipeline.views.factors import FACTORS, MEANINGS, SYNONYMS, factor
 from pipeline.views.image_colour import Brightness, Contrast, Grayscale, Hue, Saturation
@@ -127,6 +127,7 @@ __all__ = [
     "draw_view",
     "factor",
     "fault",
+    "located",
     "removed",
     "sizing",
 ]

@@ -25,7 +25,7 @@ from pydantic import BaseModel, Field, JsonValue, field_serializer
 from torch import Tensor
 
 from pipeline.keys import Keys
-from pipeline.spec import Refusal, Rule, Spec, canonical, nearest
+from pipeline.spec import Fault, Refusal, Rule, Spec, SpecError, canonical, nearest, shown
 from pipeline.views.code_loading import Unusable, call, construct, source_digest
 from pipeline.views.factors import FACTORS
 from pipeline.views.image_plane import Parameters, applied
@@ -162,3 +162,19 @@ def code_digests(model: Any) -> dict[str, str]:
         except Unusable as reason:
             raise CodeFault(code, reason) from None
     return digests
+
+
+def located(refusal: Refusal, model: Any, file: str, section: str) -> Refusal:
+    """A refusal of user code with file and path in the spec, as validation tells it; any other as it is.
+
+    Args:
+        refusal: what was raised.
+        model: the section that declares the code.
+        file: the spec file.
+        section: the section's name.
+    """
+    if not isinstance(refusal, CodeFault):
+        return refusal
+    path = next((path for path, code in codes(model, section) if code == refusal.code), section)
+    value = shown(getattr(refusal.code, refusal.field))
+    return SpecError([Fault(file, f"{path}.{refusal.field}", value, refusal.reason)])
