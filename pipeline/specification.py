@@ -188,7 +188,8 @@ def _outside(path: Path, files: str) -> list[Fault]:
     faults = []
     for place, file in user_files(read_yaml(path)):
         if files == NONE or not Path(file).resolve().is_relative_to(Path(files).resolve()):
-            remedy = f"must lie in the folder that specs.{path.stem}.files names in {path.parent / 'index.yaml'}: {files}"
+            index = path.parent / "index.yaml"
+            remedy = f"must lie in the folder that specs.{path.stem}.files names in {index}: {files}"
             faults.append(Fault(str(path), place, shown(file), remedy))
         elif place == "training.start.file" and not Path(file).is_file():
             faults.append(Fault(str(path), place, shown(file), "no such file"))
