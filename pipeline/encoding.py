@@ -16,10 +16,11 @@ from pydantic import TypeAdapter
 from torch import Tensor
 from torch.nn import functional
 
-from pipeline.keys import Keys
+from pipeline.loading import ViewLoader
 from pipeline.network import described_network, trained_network
 from pipeline.shards import Shards
-from pipeline.views import Invariance, draw_view
+from pipeline.views import Invariance
+from pipeline.views.roles import Role
 
 VIEW_EPOCH = -1
 """Of the views that the evaluation draws: an epoch that no training has."""
@@ -34,17 +35,21 @@ def embed_splits(
     shards: Shards, described: dict[str, Any], weights: Path, device: str = "cpu", told: Callable[[int], object] = int
 ) -> Iterator[tuple[tuple[str, str], np.ndarray]]:
     """Yield ((split, layer), vectors float32 (N, D)) of every split and layer; ``told`` hears each batch's size."""
-    invariances = [TypeAdapter(Invariance).validate_json(json.dumps(each)) for each in described["invariances"]]
+    adapter: TypeAdapter[Invariance] = TypeAdapter(Invariance)
+    seen = [tuple(adapter.validate_json(json.dumps(each)) for each in view) for view in described["views"]]
+    roles = [Role(f"view{number}", (number,), invariances) for number, invariances in enumerate(seen)]
     untrained = described_network(described).eval().to(device)
     network = trained_network(described, weights).to(device)
     for split in SPLITS:
-        images = torch.from_numpy(shards.images(source_of(split)))
+        source = source_of(split)
+        loader = ViewLoader(shards, source, [roles[int(split[-1])]], 0, device) if source != split else None
         parts: dict[str, list[Tensor]] = {"h": [], "z": [], "raw": [], "untrained": []}
-        for start in range(0, len(images), BATCH):
-            pixels = images[start : start + BATCH].to(device).float() / 255.0
-            if split.startswith("view"):
-                samples = np.arange(start, start + len(pixels))
-                pixels = draw_view(pixels, invariances, Keys.of(0, VIEW_EPOCH, samples, int(split[-1])))
+        for start in range(0, shards.card.splits[source], BATCH):
+            samples = np.arange(start, min(start + BATCH, shards.card.splits[source]))
+            if loader is None:
+                pixels = torch.from_numpy(shards.canvases(split, samples)).to(device).float() / 255.0
+            else:
+                (pixels,) = loader.views(VIEW_EPOCH, samples)
             with torch.inference_mode():
                 h, z = network(pixels)
                 rows = {"h": h, "z": z, "raw": raw_control(pixels), "untrained": untrained.encode(pixels)}

@@ -43,8 +43,10 @@ class Input(Spec):
     """pixels"""
     channels: int = Field(ge=1, le=64)
     """1 grey, 3 RGB; any other number must be the files' own"""
-    fit: Literal["pad", "resize"]
-    """pad: aspect kept, shrunk where larger, never enlarged, centred; resize: each side scaled to the canvas"""
+    fit: Literal["pad", "resize", "cover"]
+    """pad: aspect kept, shrunk where larger, never enlarged, centred; resize: each side scaled to the canvas; cover:
+    aspect kept, scaled until the canvas is covered, the centre kept. Views that begin with a cut or a resize read the
+    file's own pixels with resize and cover, and the padded canvas with pad"""
     background: int = Field(default=0, ge=0, le=255)
     """level (0 to 255, all channels) of the padding and behind transparent pixels"""
 
@@ -123,9 +125,11 @@ def fit_image(pixels: npt.NDArray[Any], canvas: Input) -> Pixels:
     if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or pixels.size == 0:
         raise Refusal(f"picture of {pixels.dtype} {pixels.shape}: must be uint8 of shape (height, width, channels)")
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
-    pixels = _as_channels(pixels, canvas.channels, canvas.background)  # (H, W, channels)
+    pixels = as_channels(pixels, canvas.channels, canvas.background)
     height, width = pixels.shape[:2]
-    if canvas.fit == "resize":
+    if canvas.fit == "cover":
+        pixels = _covering(pixels, canvas.height, canvas.width)
+    if canvas.fit in ("resize", "cover"):
         return np.stack([_scaled(band, canvas.height, canvas.width) for band in np.moveaxis(pixels, 2, 0)])
     shrink = min(1.0, canvas.height / height, canvas.width / width)
     height, width = max(1, round(height * shrink)), max(1, round(width * shrink))
@@ -136,7 +140,16 @@ def fit_image(pixels: npt.NDArray[Any], canvas: Input) -> Pixels:
     return placed
 
 
-def _as_channels(pixels: Pixels, channels: int, background: int) -> Pixels:
+def _covering(pixels: Pixels, height: int, width: int) -> Pixels:
+    """The largest central part of a picture (H, W, C) with the aspect of ``height`` x ``width``, to whole pixels."""
+    share = min(pixels.shape[0] / height, pixels.shape[1] / width)
+    rows, columns = max(1, round(height * share)), max(1, round(width * share))
+    top, left = (pixels.shape[0] - rows) // 2, (pixels.shape[1] - columns) // 2
+    return pixels[top : top + rows, left : left + columns]
+
+
+def as_channels(pixels: Pixels, channels: int, background: int) -> Pixels:
+    """Bring (H, W, C) to (H, W, channels): alpha composited, grey repeated, RGB to its luma. Raises Refusal."""
     found = pixels.shape[2]
     if found == channels:
         return pixels

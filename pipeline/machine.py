@@ -30,6 +30,11 @@ class Machine(Spec):
     threads: int | None = Field(default=None, ge=1, le=1024)
     """Compute threads of each rank; null: the cores that this process may use, divided by the ranks."""
 
+    workers: int | None = Field(default=None, ge=1, le=1024)
+    """Threads of each rank that decode pictures while it trains; null: as many as compute threads."""
+    resident_gib: int = Field(default=4, ge=0, le=4096)
+    """GiB of decoded pictures that each rank may keep in memory; more are decoded anew in every epoch."""
+
     def ranks(self) -> int:
         """How many ranks to start."""
         import torch
@@ -54,6 +59,10 @@ class Machine(Spec):
         """Compute threads for each rank."""
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return self.threads or max(1, cores // self.ranks())
+
+    def chosen_workers(self) -> int:
+        """Threads of each rank that decode."""
+        return self.workers or self.chosen_threads()
 
 
 def settle(machine: Machine) -> None:

@@ -39,6 +39,8 @@ class _Row:
     name: str
     split: str
     labels: tuple[str | float, ...]
+    shape: tuple[int, int]
+    """height and width of the file's picture"""
     extension: str
     offset: int
     size: int
@@ -102,6 +104,7 @@ def shard(
             files, places = write_split(folder, split, _samples(inside, spool, spec.labels), len(shards), most)
             shards += files
             arrays |= {f"{split}.{what}": values for what, values in places.items()}
+            arrays[f"{split}.shape"] = np.array([row.shape for row in inside], dtype=np.int32).reshape(-1, 2)
             for position, (label, column) in enumerate(columns.items()):
                 arrays[f"{split}.label.{label}"] = _codes(column, [row.labels[position] for row in inside])
     spool_path.unlink()
@@ -154,7 +157,7 @@ def _keep(spec: DataSpec, items: Iterable[Item], spool: BinaryIO, ledger: Ledger
             spool.write(item.content)
             labels = tuple(item.labels[label] for label in spec.labels)
             order = _hash(f"order/{item.name}")
-            yield _Row(order, item.name, split, labels, extension, offset, len(item.content))
+            yield _Row(order, item.name, split, labels, pixels.shape[:2], extension, offset, len(item.content))
             offset += len(item.content)
 
 

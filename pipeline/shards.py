@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.images import Input, Pixels, decode, fit_image
+from pipeline.images import Input, Pixels, as_channels, decode, fit_image
 from pipeline.spec import Refusal, Spec, parse
 
 CARD, INDEX, LEDGER = "index.json", "index.npz", "ledger.json"
@@ -108,16 +108,37 @@ class Shards:
         """Picture ``index`` of a split on the canvas: (C, H, W) uint8."""
         return fit_image(decode(self.read(split, index))[0], self.card.input)
 
+    def original(self, split: str, index: int) -> Pixels:
+        """Picture ``index`` of a split at its own size, with the canvas's channels: (C, H', W') uint8."""
+        pixels = as_channels(decode(self.read(split, index))[0], self.card.input.channels, self.card.input.background)
+        return np.array(np.moveaxis(pixels, 2, 0), order="C")
+
+    def shapes(self, split: str) -> npt.NDArray[np.int32]:
+        """Height and width of every picture of a split, as in its file: (N, 2)."""
+        self._check(split)
+        return self._index[f"{split}.shape"]
+
+    def canvases(self, split: str, indices: npt.NDArray[np.int64]) -> Pixels:
+        """Some pictures of a split on the canvas, (n, C, H, W) uint8; only these are decoded if ``images`` was not."""
+        if split in self._images:
+            return self._images[split][indices]
+        canvas = self.card.input
+        pictures = np.empty((len(indices), canvas.channels, canvas.height, canvas.width), np.uint8)
+        for position, index in enumerate(indices):
+            pictures[position] = self.image(split, int(index))
+        return pictures
+
     def images(self, split: str) -> Pixels:
         """All pictures of a split on the canvas, (N, C, H, W) uint8: decoded at the first call, then kept."""
+        self._check(split)
         if split not in self._images:
-            self._check(split)
-            canvas = self.card.input
-            pictures = np.empty((self.card.splits[split], canvas.channels, canvas.height, canvas.width), np.uint8)
-            for index in range(len(pictures)):
-                pictures[index] = self.image(split, index)
-            self._images[split] = pictures
+            self._images[split] = self.canvases(split, np.arange(self.card.splits[split]))
         return self._images[split]
+
+    def canvas_bytes(self, split: str) -> int:
+        """Memory of all pictures of a split on the canvas."""
+        canvas = self.card.input
+        return self.card.splits[split] * canvas.channels * canvas.height * canvas.width
 
     def labels(self, split: str) -> dict[str, npt.NDArray[Any]]:
         """Every label column of a split: (N,) int64 codes of classes, or float64 numbers."""

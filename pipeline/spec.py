@@ -54,6 +54,14 @@ Rule = tuple[str, str]
 """A broken rule between fields: (dotted path inside the model, remedy)."""
 
 
+class Broken(Exception):
+    """Rules that plain content breaks before it can be typed."""
+
+    def __init__(self, rules: Iterable[Rule]):
+        self.rules = tuple(rules)
+        super().__init__(self.rules)
+
+
 class Spec(BaseModel):
     """Base of every spec: closed (no unknown key), strict (no coercion), frozen (hashable), finite numbers only."""
 
@@ -65,6 +73,11 @@ class Spec(BaseModel):
         validate_default=True,
         use_attribute_docstrings=True,
     )
+
+    @classmethod
+    def expand(cls, content: dict[str, Any]) -> dict[str, Any]:
+        """Plain content with what one of its lines stands for written out. Raises Broken."""
+        return content
 
     def rules(self) -> Iterator[Rule]:
         """Yield every broken rule between fields, each with the dotted path at which it is reported."""
@@ -146,12 +159,29 @@ def read_section(path: Path, section: str, model: type[Model]) -> Model:
 
 def parse(content: Any, model: type[Model], file: str, prefix: str = "") -> Model:
     """Validate plain data as ``model`` (a Spec class); raise SpecError with every fault."""
+    content = _expanded(content, model, file, prefix)
     try:
         # Through JSON, so that strict mode takes a YAML list for a tuple and nothing else is coerced.
         return model.model_validate_json(json.dumps(content, default=str))
     except ValidationError as error:
         faults = [fault for detail in error.errors() for fault in _explain(detail, content, model, file, prefix)]
         raise SpecError(faults) from None
+
+
+def _expanded(content: Any, model: type[BaseModel], file: str, prefix: str) -> Any:
+    """The content with what its sections' lines stand for written out."""
+    if not isinstance(content, Mapping) or not issubclass(model, Spec):
+        return content
+    try:
+        whole = model.expand(dict(content))
+    except Broken as broken:
+        places = ((".".join(part for part in (prefix, path) if part), path, remedy) for path, remedy in broken.rules)
+        raise SpecError(Fault(file, at, _value_at(content, path), remedy) for at, path, remedy in places) from None
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        if name in whole and isinstance(inner, type) and issubclass(inner, Spec):
+            whole[name] = _expanded(whole[name], inner, file, f"{prefix}.{name}" if prefix else name)
+    return whole
 
 
 def shown(value: Any) -> str:
@@ -170,7 +200,8 @@ def _explain(detail: ErrorDetails, content: Any, model: Any, file: str, prefix: 
             yield Fault(file, whole, _value_at(value, inner), remedy)
         return
     if kind == "missing":
-        yield Fault(file, dotted, "", "missing; write it out (null where it does not apply)")
+        nullable = _may_be_null(around, str(path[-1]))
+        yield Fault(file, dotted, "", f"missing; write it out{' (null where it does not apply)' if nullable else ''}")
     elif kind == "extra_forbidden":
         yield Fault(file, dotted, shown(value), f"unknown key; {nearest(str(path[-1]), _fields(around))}")
     elif kind in ("union_tag_invalid", "union_tag_not_found") or (kind == "literal_error" and path[-1:] == ["kind"]):
@@ -255,6 +286,12 @@ def _kinds(annotation: Any) -> list[str]:
 def _fields(annotation: Any) -> list[str]:
     model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
     return list(model.model_fields) if model is not None else []
+
+
+def _may_be_null(annotation: Any, name: str) -> bool:
+    model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+    field = model.model_fields.get(name) if model is not None else None
+    return field is not None and (field.annotation is type(None) or type(None) in get_args(field.annotation))
 
 
 def _dotted(path: Iterable[int | str]) -> str:

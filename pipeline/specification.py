@@ -25,6 +25,7 @@ from pipeline.spec import Fault, Rule, Spec, SpecError, nearest, read_spec, read
 from pipeline.training import Training
 from pipeline.views import FACTORS, codes, factor, fault
 from pipeline.views.code_laws import broken_law
+from pipeline.views.roles import MultiCrop
 
 
 class Specification(Spec):
@@ -88,7 +89,7 @@ def _data_file(file: Path, name: str) -> Path:
 def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     """Yield every broken rule between a spec and its data."""
     space = specification.space
-    columns = data.columns()
+    columns, canvas = data.columns(), data.input
     classes = [name for name, kind in columns.items() if kind == "class"]
     for number, name in enumerate(space.preserves):
         if factor(name) is None and name not in columns:
@@ -96,13 +97,16 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
                 f"space.preserves[{number}]",
                 f"neither a factor nor a label column; {nearest(name, [*FACTORS, *columns])}",
             )
-    for number, invariance in enumerate(space.invariances):
-        reason = fault(invariance, data.input.channels, data.input.height, data.input.width)
-        if reason is not None:
-            yield f"space.invariances[{number}]", reason
-    for name in space.sampler.reads:
-        if columns.get(name) != "class":
-            yield "space.sampler.column", f"no such label column of classes; {nearest(name, classes)}"
+    for path, invariance in space.placed():
+        local = isinstance(space.views, MultiCrop) and path != "views.global_crop"
+        sizes = {role.size(canvas.height, canvas.width) for role in space.roles()[: 2 if local else 1]}
+        reasons = [fault(invariance, canvas.channels, *size) for size in sorted(sizes)]
+        if any(reasons):
+            yield f"space.{path}", next(reason for reason in reasons if reason)
+    for section, names in (("sampler", space.sampler.reads), ("views", space.views.reads)):
+        for name in names:
+            if columns.get(name) != "class":
+                yield f"space.{section}.column", f"no such label column of classes; {nearest(name, classes)}"
     for path, code in codes(space, "space"):
         broken = broken_law(code, data.input.channels, data.input.height, data.input.width)
         if broken is not None:
@@ -110,9 +114,11 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     count = data.source.count()
     if count is not None and specification.training.global_batch > count:
         yield "training.global_batch", f"larger than the data set; at most {count}, less its test split"
-    reason = unreadable(specification.training, data)
-    if reason is not None:
-        yield "training.encoder", reason
+    for role in space.roles():
+        reason = unreadable(specification.training, canvas.channels, *role.size(canvas.height, canvas.width))
+        if reason is not None:
+            yield "training.encoder", reason
+            break
     for number, name in enumerate(specification.probe.labels):
         if name not in columns:
             yield f"probe.labels[{number}]", f"no such label column; {nearest(name, columns)}"
@@ -123,15 +129,14 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
             yield f"audit.{path}", f"no such label column: {name}; {nearest(name, columns)}"
 
 
-def unreadable(training: Training, data: DataSpec) -> str | None:
-    """Why the encoder cannot read pictures of the data's canvas; None if it can. No weight is drawn or allocated."""
-    canvas = data.input
-    module = on_meta(training.encoder.build, canvas.channels).eval()
+def unreadable(training: Training, channels: int, height: int, width: int) -> str | None:
+    """Why the encoder cannot read pictures of this size; None if it can. No weight is drawn or allocated."""
+    module = on_meta(training.encoder.build, channels).eval()
     try:
-        module(torch.zeros(2, canvas.channels, canvas.height, canvas.width, device="meta"))
+        module(torch.zeros(2, channels, height, width, device="meta"))
     except (AssertionError, RuntimeError, ValueError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        return f"cannot read pictures of {canvas.height} x {canvas.width} ({reason}); change the encoder or the canvas"
+        return f"cannot read pictures of {height} x {width} ({reason}); change the encoder or the canvas"
     return None
 
 

@@ -1,12 +1,14 @@
 """The one training loop, read from top to bottom, and the section of a spec that sets it.
 
-B samples in the global batch, n of them on this rank, two views each in pair order; images (N, C, H, W) uint8.
+B samples in the global batch, n of them on this rank. Views of one size are one pass of the encoder; those of the
+first pass, two a sample in pair order, are the candidates, and the views of all passes are anchors.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,14 +21,15 @@ from torch import Tensor
 from pipeline import collectives
 from pipeline.contrast import Term
 from pipeline.encoders import Encoder
-from pipeline.keys import Keys, permutation
+from pipeline.keys import permutation
+from pipeline.loading import ViewLoader
 from pipeline.machine import Machine, settle
 from pipeline.network import Network, build_network, freeze_below, frozen_to_eval, layers, take_weights
 from pipeline.optimizers import Cosine, Optimizer, Schedule
-from pipeline.shards import Shards
+from pipeline.shards import DataCard, Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import Refusal, Rule, Spec, nearest
-from pipeline.views import draw_view
+from pipeline.views.roles import Partners, with_partners
 
 PICTURED = 8
 """Samples of the first batch whose views are kept for the report."""
@@ -61,7 +64,7 @@ class Training(Spec):
     norm_group: int | None
     """Samples that share batch statistics; null exactly where the encoder has none."""
     epochs: int = Field(ge=1)
-    """Passes over the training split; what does not fill a batch is left out of an epoch."""
+    """Times through the training split; what does not fill a batch is left out of an epoch."""
     optimizer: Optimizer
     schedule: Schedule
     precision: Literal["float32", "bf16"]
@@ -101,7 +104,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Trained:
-    """The trained network, the curve, and the first batch's views (2 x pictured, C, H, W) as the network saw them."""
+    """The trained network, the curve, and the first batch's first pass (2 x pictured, C, H, W) as it was seen."""
 
     network: Network
     curve: tuple[Row, ...]
@@ -126,16 +129,35 @@ def start_network(space: LatentSpace, training: Training, mean: Sequence[float],
     return network
 
 
-def two_views(
-    images: Tensor, samples: np.ndarray, space: LatentSpace, seed: int, epoch: int, device: torch.device | str = "cpu"
-) -> Tensor:
-    """Draw both views of some samples in pair order: images (N, C, H, W) uint8, samples (n,) → (2n, C, H, W) in [0, 1].
+def usable(space: LatentSpace, card: DataCard) -> int:
+    """Pictures of the training split that an epoch goes through: all, or those that have a partner."""
+    if isinstance(space.views, Partners):
+        return sum(count for count in card.columns[space.views.column].counts["train"] if count > 1)
+    return card.splits["train"]
 
-    A view is a function of (seed, epoch, sample, view) alone, up to rounding; it is made on ``device``.
-    """
-    keys = Keys.of(seed, epoch, np.repeat(samples, 2), np.tile([0, 1], len(samples)))
-    pixels = images[torch.from_numpy(samples)].to(device, non_blocking=True).repeat_interleave(2, 0)  # 0 0 1 1 2 2
-    return draw_view(pixels.float() / 255.0, space.invariances, keys)
+
+def view_loader(space: LatentSpace, seed: int, shards: Shards, machine: Machine, split: str = "train") -> ViewLoader:
+    """What makes the views of a split, as the space declares them."""
+    codes = shards.labels(split)[space.views.column] if isinstance(space.views, Partners) else None
+    return ViewLoader(
+        shards,
+        split,
+        space.roles(),
+        seed,
+        machine.chosen_device(),
+        codes,
+        machine.chosen_workers(),
+        machine.resident_gib << 30,
+    )
+
+
+def batches_of(rows: np.ndarray, training: Training) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield (epoch, samples (n,)) of every step: this rank's part of the batch, a function of the seed alone."""
+    batch = training.global_batch
+    for epoch in range(training.epochs):
+        order = rows[permutation(training.seed, epoch, len(rows))]
+        for start in range(0, len(rows) // batch * batch, batch):
+            yield epoch, collectives.own(torch.from_numpy(order[start : start + batch])).numpy()
 
 
 def train(
@@ -153,15 +175,18 @@ def train(
         cpu=machine.chosen_device() == "cpu", mixed_precision="bf16" if training.precision == "bf16" else "no"
     )
     settle(machine)
-    reason = unfit(training, shards.card.splits["train"], collectives.world(), accelerator.device.type)
+    count = usable(space, shards.card)
+    reason = unfit(training, count, collectives.world(), accelerator.device.type)
     if reason is not None:
         raise Refusal(reason)
 
-    batch, count = training.global_batch, shards.card.splits["train"]
+    batch = training.global_batch
     per_epoch = count // batch
     steps = per_epoch * training.epochs
-    images = torch.from_numpy(shards.images("train"))
-    labels = {name: shards.labels("train")[name] for name in space.sampler.reads}
+    labels = {name: shards.labels("train")[name] for name in space.reads()}
+    loader = view_loader(space, training.seed, shards, machine)
+    numbers = loader.view_numbers()
+    rows = np.arange(count) if loader.codes is None else with_partners(loader.codes)
     network = start_network(space, training, shards.card.mean, shards.card.std)
     if collectives.world() > 1:  # batch statistics are those of the global batch
         network = torch.nn.SyncBatchNorm.convert_sync_batchnorm(network)  # type: ignore[no-untyped-call]
@@ -172,32 +197,36 @@ def train(
     curve: list[Row] = []
     pictured = torch.empty(0)
     candidates = 0
-    order = np.empty(0, dtype=np.int64)
     model.train()
     frozen_to_eval(network)
-    for step in range(steps):
-        epoch, position = divmod(step, per_epoch)
-        if position == 0:
-            order = permutation(training.seed, epoch, count)
-        samples = collectives.own(torch.from_numpy(order[position * batch : (position + 1) * batch])).numpy()
-        views = two_views(images, samples, space, training.seed, epoch, accelerator.device)
+    order = batches_of(rows, training)
+    for step, ((epoch, samples), passes) in enumerate(paired(order, loader.batches)):
         if step == 0:
-            pictured = views[: 2 * PICTURED].cpu().clone()
+            pictured = passes[0][: 2 * PICTURED].cpu().clone()
 
         rate = training.schedule.factor(step, steps, per_epoch)
         for group, peak in zip(optimizer.param_groups, peaks, strict=True):
             group["lr"] = peak * rate
-        _, z = model(views)
-        columns = pair_columns(samples, labels, accelerator.device)
-        everything = {name: collectives.gather(column) for name, column in columns.items()}
-        gathered = collectives.gather(z.float())
-        if not bool(gathered.isfinite().all()):
+        z = [model(views)[1].float() for views in passes]
+        columns = [row_columns(samples, views, labels, accelerator.device) for views in numbers]
+        if isinstance(space.views, Partners):
+            columns[0]["group"] = columns[0][space.views.column]
+        gathered = collectives.gather(z[0])
+        if not all(bool(each.isfinite().all()) for each in (gathered, *z[1:])):
             raise Refusal(f"step {step}: z is no longer finite; {LOWER}")
         scalars = dict(network.scalars)
         temperature = None if space.temperature is None else space.temperature.at(step / steps, scalars)
-        shared = (gathered, everything) if collectives.world() > 1 else (None, None)
+        own, theirs = collectives.own(gathered), None
+        if collectives.world() > 1 or len(passes) > 1:
+            everything = {name: collectives.gather(column) for name, column in columns[0].items()}
+            theirs = (gathered, everything)
         contrast = space.sampler.contrast(
-            collectives.own(gathered), columns, space.metric, temperature, space.normalization, *shared
+            torch.cat([own, *z[1:]]) if len(passes) > 1 else own,
+            {name: torch.cat([each[name] for each in columns]) for name in columns[0]},
+            space.metric,
+            temperature,
+            space.normalization,
+            *(theirs or (None, None)),
         )
         loss, value = reduced(space.objective.terms(contrast, scalars))
         if not math.isfinite(value):
@@ -238,14 +267,23 @@ def unfit(training: Training, count: int, ranks: int = 1, device: str = "cpu") -
     return None
 
 
-def pair_columns(
-    samples: np.ndarray, labels: Mapping[str, np.ndarray], device: torch.device | str
+def paired(
+    order: Iterable[tuple[int, np.ndarray]],
+    made: Callable[[Iterable[tuple[int, np.ndarray]]], Iterator[tuple[Tensor, ...]]],
+) -> Iterator[tuple[tuple[int, np.ndarray], tuple[Tensor, ...]]]:
+    """Yield each (epoch, samples) with its views, which may be made ahead."""
+    asked, kept = itertools.tee(order)
+    return zip(kept, made(asked), strict=True)
+
+
+def row_columns(
+    samples: np.ndarray, views: Sequence[int], labels: Mapping[str, np.ndarray], device: torch.device | str
 ) -> dict[str, Tensor]:
-    """The integer columns of a batch in pair order, each (2n,): sample, view, and the labels (N,) of a whole split."""
+    """The integer columns of a pass, each (n·V,): sample, view, and the labels (N,) of a whole split."""
     return {
-        **{name: torch.from_numpy(np.repeat(codes[samples], 2)).to(device) for name, codes in labels.items()},
-        "sample": torch.from_numpy(np.repeat(samples, 2)).to(device),
-        "view": torch.tensor([0, 1], device=device).repeat(len(samples)),
+        **{name: torch.from_numpy(np.repeat(codes[samples], len(views))).to(device) for name, codes in labels.items()},
+        "sample": torch.from_numpy(np.repeat(samples, len(views))).to(device),
+        "view": torch.tensor(views, device=device).repeat(len(samples)),
     }
 
 

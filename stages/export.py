@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> None:
     card = Shards(output_of("shard", read_yaml(path)["data"])).card
     described = read_json(trained / "network.json")
     network = trained_network(described, trained / "weights.safetensors")
-    layer = {key: value for key, value in described.items() if key not in ("projection", "invariances")}
+    layer = {key: value for key, value in described.items() if key not in ("projection", "views")}
     with output_folder("export", name) as folder:
         write_bundle(
             folder,

@@ -23,7 +23,7 @@ from pipeline.pictures import views_picture
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import Refusal, read_section, read_yaml
-from pipeline.training import Row, Trained, Training, train, unfit
+from pipeline.training import Row, Trained, Training, train, unfit, usable
 from pipeline.views import located
 from stages import WORK, output_folder, output_of, read_json, refusal_before, run, spec_path, write_json, write_refusal
 
@@ -47,12 +47,12 @@ def main(arguments: list[str]) -> None:
     machine = read_machine()
     shards = Shards(output_of("shard", read_yaml(path)["data"]))
     if machine.ranks() > 1 and "RANK" not in os.environ:
-        reason = unfit(training, shards.card.splits["train"], machine.ranks(), machine.chosen_device())
+        reason = unfit(training, usable(space, shards.card), machine.ranks(), machine.chosen_device())
         if reason is not None:  # told once, not by every rank
             raise Refusal(f"{path}: {reason}")
         _start_ranks(path, machine)
         return
-    log = Log(name, training.epochs * (shards.card.splits["train"] // training.global_batch))
+    log = Log(name, training.epochs * (usable(space, shards.card) // training.global_batch))
     try:
         trained = train(space, training, shards, machine, log.told)
     except Refusal as refusal:
@@ -108,7 +108,7 @@ def _write(name: str, space: LatentSpace, training: Training, shards: Shards, tr
             {
                 "encoder": training.encoder.model_dump(mode="json"),
                 "projection": space.projection.model_dump(mode="json"),
-                "invariances": [each.model_dump(mode="json") for each in space.invariances],
+                "views": [[each.model_dump(mode="json") for each in seen] for seen in map(space.through, (0, 1))],
                 "mean": card.mean,
                 "std": card.std,
                 "seed": training.seed,

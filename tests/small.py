@@ -20,7 +20,9 @@ ROOT = Path(__file__).parent.parent
 CPU = Machine(processes=1, device="cpu", threads=1)
 
 SPACE: dict[str, Any] = {
+    "preset": None,
     "invariances": [{"kind": "shift", "pixels": 2}, {"kind": "brightness", "amount": 0.3, "probability": 0.8}],
+    "views": {"kind": "pair"},
     "preserves": ["shape"],
     "projection": {"kind": "mlp", "hidden": 16, "dim": 8, "boundary": "h"},
     "predictor": None,
@@ -58,9 +60,9 @@ def training(**changes: Any) -> Training:
     return parse({**TRAINING, **changes}, Training, "x.yaml", "training")
 
 
-def sharded(folder: Path, **changes: Any) -> Shards:
+def sharded(folder: Path, raw: Path | None = None, **changes: Any) -> Shards:
     folder.mkdir(parents=True, exist_ok=True)
-    shard(parse({**DATA, **changes}, DataSpec, "data.yaml"), "small", None, folder)
+    shard(parse({**DATA, **changes}, DataSpec, "data.yaml"), "small", raw, folder)
     return Shards(folder)
 
 

@@ -105,6 +105,7 @@ def test_what_later_methods_use_must_be_null_and_same_until_they_are_there() -> 
 
 CHANGES: dict[str, Any] = {
     "invariances": [SPACE["invariances"][0]],
+    "views": {"kind": "asymmetric", "first": [{"kind": "blur"}], "second": []},
     "preserves": [],
     "projection": {"kind": "none"},
     "normalization": "none",
@@ -115,7 +116,9 @@ CHANGES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("field", [name for name in LatentSpace.model_fields if name not in ("predictor", "target")])
+@pytest.mark.parametrize(
+    "field", [name for name in LatentSpace.model_fields if name not in ("preset", "predictor", "target")]
+)
 def test_the_identity_changes_with_any_field(field: str) -> None:
     base = {"metric": "dot"} if field == "normalization" else {}
     assert space(**base).identity() != space(**base, **{field: CHANGES[field]}).identity()

@@ -19,11 +19,13 @@ from small import SPACE, TRAINING, sharded, space, trained, training
 from torch import Tensor
 
 from pipeline.contrast import Term, mean_terms
-from pipeline.keys import permutation
+from pipeline.keys import Keys, permutation
 from pipeline.pictures import sheet, to_rgb, views_picture
 from pipeline.shards import Shards
+from pipeline.space import LatentSpace
 from pipeline.spec import Refusal
-from pipeline.training import Trained, pair_columns, pair_similarities, reduced, start_network, two_views, unfit
+from pipeline.training import Trained, pair_similarities, reduced, row_columns, start_network, unfit
+from pipeline.views import draw_view
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,12 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Shards:
 @pytest.fixture(scope="module")
 def once(shards: Shards) -> Trained:
     return trained(shards, space(), training())
+
+
+def two_views(images: Tensor, samples: np.ndarray, space: LatentSpace, seed: int, epoch: int) -> Tensor:
+    """Both views of some samples in pair order, written out: (2n, C, H, W) in [0, 1]."""
+    keys = Keys.of(seed, epoch, np.repeat(samples, 2), np.tile([0, 1], len(samples)))
+    return draw_view(images[torch.from_numpy(samples)].repeat_interleave(2, 0).float() / 255.0, space.invariances, keys)
 
 
 def weights(run: Trained) -> dict[str, Tensor]:
@@ -158,18 +166,8 @@ def test_the_pictured_views_are_the_first_that_the_network_saw(shards: Shards, o
     assert torch.equal(once.views, expected)
 
 
-def test_a_view_does_not_depend_on_its_batch(shards: Shards) -> None:
-    images, samples = torch.from_numpy(shards.images("train")), np.array([5, 3, 40, 11])
-    together = two_views(images, samples, space(), 3, 2)
-    for place, sample in enumerate(samples):
-        alone = two_views(images, np.array([sample]), space(), 3, 2)
-        torch.testing.assert_close(alone, together[2 * place : 2 * place + 2], rtol=0, atol=1e-6)
-    assert not torch.equal(together[0::2], together[1::2])
-    assert not torch.equal(together, two_views(images, samples, space(), 3, 3))
-
-
 def test_columns_are_in_pair_order_and_bring_the_labels_asked_for() -> None:
-    columns = pair_columns(np.array([4, 2]), {"shape": np.array([7, 7, 9, 7, 5])}, "cpu")
+    columns = row_columns(np.array([4, 2]), (0, 1), {"shape": np.array([7, 7, 9, 7, 5])}, "cpu")
     assert {name: column.tolist() for name, column in columns.items()} == {
         "sample": [4, 4, 2, 2],
         "view": [0, 1, 0, 1],

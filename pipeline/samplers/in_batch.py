@@ -40,7 +40,8 @@ class InBatch(Spec):
         """Contrast of the anchors ``z`` (A, D).
 
         Args:
-            columns: "sample" and "view", int64 (A,); in any order.
+            columns: "sample" and "view", int64 (A,), in any order; where there is a "group", views of another sample
+                of the anchor's group are no candidates.
             candidates: (C, D), such as the views of all ranks, the anchors among them; None: the anchors themselves.
             candidate_columns: the same columns of the candidates, (C,).
 
@@ -48,7 +49,8 @@ class InBatch(Spec):
             Refusal: a column is missing or has another length, or the candidates hold fewer than two samples.
         """
         theirs = columns if candidate_columns is None else candidate_columns
-        relation = Relation(own(columns, theirs), Codes(column(columns, "sample"), column(theirs, "sample")))
+        barred = Codes(column(columns, "group"), column(theirs, "group")) if "group" in columns else None
+        relation = Relation(own(columns, theirs), Codes(column(columns, "sample"), column(theirs, "sample")), barred)
         check_samples(relation.group.candidates)
         return Contrast.of(
             z,

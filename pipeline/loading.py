@@ -1,0 +1,149 @@
+"""The views of a split's samples: bytes → pictures → views, each a function of (seed, epoch, sample, view) alone.
+
+Pictures that all have the canvas's size, or are fitted to it first, are decoded once and kept, and a batch's views are
+made at once, on the device. Where a view begins by cutting or resizing pictures of other sizes, and where all of them
+are too many to be kept, each picture is decoded when it is due, once for all of its views: in threads, a batch ahead.
+
+n samples; a pass is the views of one size, V a sample, ordered by sample, then view: (n·V, C, h, w).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline.keys import Keys
+from pipeline.shards import Shards
+from pipeline.views import Images, Sizing, apply_view, draw_parameters
+from pipeline.views.roles import Role, partners
+
+CHUNK = 8
+"""Samples that a thread decodes and cuts at a time: their pictures stay in its cache."""
+
+Size = tuple[int, int]
+Epoch = int
+
+
+class ViewLoader:
+    """Makes the views of one split's samples, in roles.
+
+    Args:
+        shards: the data.
+        split: of it.
+        roles: what views there are; the first role's fill the canvas.
+        seed: of the views.
+        device: where views are made (but for decoding and cutting).
+        codes: (N,) the column that makes partners; None where every view is of the sample itself.
+        workers: threads that decode.
+        resident: bytes of decoded pictures that may be kept.
+    """
+
+    def __init__(
+        self,
+        shards: Shards,
+        split: str,
+        roles: Sequence[Role],
+        seed: int,
+        device: torch.device | str = "cpu",
+        codes: np.ndarray | None = None,
+        workers: int = 1,
+        resident: int = 2**32,
+    ):
+        self.shards, self.split, self.seed, self.device, self.codes = shards, split, seed, torch.device(device), codes
+        canvas = shards.card.input
+        self.passes: dict[Size, list[Role]] = {}
+        for role in roles:
+            self.passes.setdefault(role.size(canvas.height, canvas.width), []).append(role)
+        own_size = bool((shards.shapes(split) == (canvas.height, canvas.width)).all())
+        cuts = any(role.invariances and isinstance(role.invariances[0], get_args(Sizing)) for role in roles)
+        self.from_files = cuts and not own_size and canvas.fit != "pad"
+        keep = not self.from_files and shards.canvas_bytes(split) <= resident
+        self.kept = torch.from_numpy(shards.images(split)) if keep else None
+        self.threads = None if keep else ThreadPoolExecutor(workers, "views", torch.set_num_threads, (1,))
+
+    def views(self, epoch: Epoch, samples: np.ndarray) -> tuple[Tensor, ...]:
+        """The views of some samples (n,): one tensor a pass, (n·V, C, h, w) float in [0, 1], on the device."""
+        return next(self.batches([(epoch, samples)]))
+
+    def batches(self, order: Iterable[tuple[Epoch, np.ndarray]]) -> Iterator[tuple[Tensor, ...]]:
+        """Yield the views of each (epoch, samples (n,)) in turn; what has to be decoded is decoded a batch ahead."""
+        if self.threads is None:
+            yield from (self._made(epoch, samples) for epoch, samples in order)
+            return
+        started = deque[list[Future[tuple[Tensor, ...]]]]()
+        for epoch, samples in order:
+            started.append(self._started(epoch, samples))
+            if len(started) > 1:
+                yield self._finished(started.popleft())
+        while started:
+            yield self._finished(started.popleft())
+
+    def view_numbers(self) -> tuple[tuple[int, ...], ...]:
+        """The numbers of each pass's views, in their order in its tensor."""
+        return tuple(tuple(view for role in roles for view in role.views) for roles in self.passes.values())
+
+    def _started(self, epoch: Epoch, samples: np.ndarray) -> list[Future[tuple[Tensor, ...]]]:
+        assert self.threads is not None
+        chunks = (samples[start : start + CHUNK] for start in range(0, len(samples), CHUNK))
+        return [self.threads.submit(self._made, epoch, chunk) for chunk in chunks]
+
+    def _finished(self, started: list[Future[tuple[Tensor, ...]]]) -> tuple[Tensor, ...]:
+        parts = [future.result() for future in started]
+        return tuple(torch.cat(each).to(self.device, non_blocking=True) for each in zip(*parts, strict=True))
+
+    def _made(self, epoch: Epoch, samples: np.ndarray) -> tuple[Tensor, ...]:
+        """All passes of some samples."""
+        of_view = self._rows(epoch, samples)
+        pictures = self._decoded(np.concatenate([samples, *of_view.values()]))
+        return tuple(
+            _joined([self._role(epoch, samples, role, size, pictures, of_view) for role in roles], len(samples))
+            for size, roles in self.passes.items()
+        )
+
+    def _rows(self, epoch: Epoch, samples: np.ndarray) -> dict[int, np.ndarray]:
+        """For each view that is of another row than the sample, those rows (n,)."""
+        return {} if self.codes is None else {1: partners(self.codes, samples, self.seed, epoch)}
+
+    def _decoded(self, rows: np.ndarray) -> dict[int, Tensor]:
+        """The pictures of some rows, each decoded once; nothing where all of them are kept."""
+        if self.kept is not None:
+            return {}
+        unique = np.unique(rows)
+        if self.from_files:
+            return {int(row): torch.from_numpy(self.shards.original(self.split, int(row))) for row in unique}
+        return dict(zip(unique.tolist(), torch.from_numpy(self.shards.canvases(self.split, unique)), strict=True))
+
+    def _role(
+        self,
+        epoch: Epoch,
+        samples: np.ndarray,
+        role: Role,
+        size: Size,
+        pictures: dict[int, Tensor],
+        of_view: dict[int, np.ndarray],
+    ) -> Tensor:
+        """The views of one role: (n·V, C, h, w)."""
+        keys = Keys.of(self.seed, epoch, np.repeat(samples, len(role.views)), np.tile(role.views, len(samples)))
+        rows = np.stack([of_view.get(view, samples) for view in role.views], axis=1).reshape(-1)  # (n·V,)
+        images: Images
+        if self.kept is not None:
+            images = self.kept[torch.from_numpy(rows)].to(self.device, non_blocking=True)
+        else:
+            images = [pictures[row] for row in rows.tolist()]
+            if not self.from_files:
+                images = torch.stack(images)
+        return apply_view(images, role.invariances, draw_parameters(role.invariances, keys), size)
+
+
+def _joined(parts: list[Tensor], count: int) -> Tensor:
+    """Views of several roles and one size, each (n·V, C, h, w), ordered by sample, then view."""
+    if len(parts) == 1:
+        return parts[0]
+    each = [part.reshape(count, -1, *part.shape[1:]) for part in parts]  # (n, V, C, h, w)
+    return torch.cat(each, dim=1).flatten(0, 1)
