@@ -30,6 +30,7 @@ from pipeline.views.image_mixing import ChannelMix, ColorMatrix
 from pipeline.views.image_plane import Parameters
 from pipeline.views.image_projection import Affine, Perspective
 from pipeline.views.image_tone import ChannelDrop, ChannelGain, Posterize, Sharpness, Solarize
+from pipeline.views.parameter import bounds
 from pipeline.views.sequence import apply_all, apply_sized, as_float, draw_all, sizing
 
 Invariance = Annotated[
@@ -228,8 +229,8 @@ def fault(invariance: Invariance, channels: int, height: int, width: int) -> str
         return next((f"{kind} {reason}" for kind, reason in reasons if reason), None)
     if isinstance(invariance, RightAngle) and height != width:
         return f"needs square images, the data is {height} x {width}; use horizontal_flip and vertical_flip"
-    if isinstance(invariance, Shift) and invariance.pixels >= min(height, width):
-        return f"pixels = {invariance.pixels:g} moves a picture of {height} x {width} off its canvas; use less"
+    if isinstance(invariance, Shift) and (most := max(map(abs, bounds(invariance.pixels)))) >= min(height, width):
+        return f"pixels = {most:g} moves a picture of {height} x {width} off its canvas; use less"
     if sizing(invariance):
         return invariance.size_fault(height, width)
     return invariance.channels_fault(channels)

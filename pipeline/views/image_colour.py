@@ -7,6 +7,7 @@ N images (N,C,H,W) with values in [0, 1]; C = 3 is red, green, blue. Factors (N,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 import torch
@@ -14,8 +15,9 @@ from pydantic import Field
 from torch import Tensor
 
 from pipeline.keys import Keys
-from pipeline.spec import Spec
+from pipeline.spec import Rule, Spec
 from pipeline.views.image_plane import Parameters, applied
+from pipeline.views.parameter import Amount, Span, draw, towards, within
 
 LUMA = (0.2989, 0.587, 0.114)  # ITU-R BT.601, the digits that torchvision uses
 
@@ -26,17 +28,21 @@ def needs_colour(channels: int) -> str | None:
 
 
 class Brightness(Spec):
-    """Multiply by a uniform factor from 1 - amount to 1 + amount."""
+    """Multiply by a random factor."""
 
     kind: Literal["brightness"] = "brightness"
-    amount: float = Field(ge=0)
-    """largest change of the factor"""
+    amount: Amount
+    """largest change of the factor, drawn uniformly from 1 - amount (but not below 0) to 1 + amount; or the
+    distribution of the change: -0.1 to 0.4 is a factor from 0.9 to 1.4"""
     probability: float = Field(default=1.0, ge=0, le=1)
     """of being changed at all"""
 
     removes: ClassVar[frozenset[str]] = frozenset({"brightness"})
     invertible: ClassVar[bool] = False  # values are cut at 1
     group: ClassVar[bool] = False
+
+    def rules(self) -> Iterator[Rule]:
+        yield from within("amount", self.amount, Span(-1))
 
     def draw(self, keys: Keys) -> Parameters:
         """``factor`` (N,)."""
@@ -47,24 +53,28 @@ class Brightness(Spec):
 
     def at(self, strength: float) -> Brightness:
         """The same with its range scaled by ``strength`` in [0, 1]; 0 is the identity."""
-        return self.model_copy(update={"amount": self.amount * strength})
+        return self.model_copy(update={"amount": towards(self.amount, 0.0, strength)})
 
     def channels_fault(self, channels: int) -> str | None:
         return None
 
 
 class Contrast(Spec):
-    """Spread the values about the picture's mean by a uniform factor from 1 - amount to 1 + amount."""
+    """Spread the values about the picture's mean by a random factor."""
 
     kind: Literal["contrast"] = "contrast"
-    amount: float = Field(ge=0)
-    """largest change of the factor"""
+    amount: Amount
+    """largest change of the factor, drawn uniformly from 1 - amount (but not below 0) to 1 + amount; or the
+    distribution of the change: -0.1 to 0.4 is a factor from 0.9 to 1.4"""
     probability: float = Field(default=1.0, ge=0, le=1)
     """of being changed at all"""
 
     removes: ClassVar[frozenset[str]] = frozenset({"contrast"})
     invertible: ClassVar[bool] = False  # values are cut at 0 and 1
     group: ClassVar[bool] = False
+
+    def rules(self) -> Iterator[Rule]:
+        yield from within("amount", self.amount, Span(-1))
 
     def draw(self, keys: Keys) -> Parameters:
         """``factor`` (N,)."""
@@ -75,24 +85,28 @@ class Contrast(Spec):
 
     def at(self, strength: float) -> Contrast:
         """The same with its range scaled by ``strength`` in [0, 1]; 0 is the identity."""
-        return self.model_copy(update={"amount": self.amount * strength})
+        return self.model_copy(update={"amount": towards(self.amount, 0.0, strength)})
 
     def channels_fault(self, channels: int) -> str | None:
         return None
 
 
 class Saturation(Spec):
-    """Spread the colours about their gray by a uniform factor from 1 - amount to 1 + amount."""
+    """Spread the colours about their gray by a random factor."""
 
     kind: Literal["saturation"] = "saturation"
-    amount: float = Field(ge=0)
-    """largest change of the factor"""
+    amount: Amount
+    """largest change of the factor, drawn uniformly from 1 - amount (but not below 0) to 1 + amount; or the
+    distribution of the change: -0.1 to 0.4 is a factor from 0.9 to 1.4"""
     probability: float = Field(default=1.0, ge=0, le=1)
     """of being changed at all"""
 
     removes: ClassVar[frozenset[str]] = frozenset({"saturation"})
     invertible: ClassVar[bool] = False  # values are cut at 0 and 1
     group: ClassVar[bool] = False
+
+    def rules(self) -> Iterator[Rule]:
+        yield from within("amount", self.amount, Span(-1))
 
     def draw(self, keys: Keys) -> Parameters:
         """``factor`` (N,)."""
@@ -103,18 +117,19 @@ class Saturation(Spec):
 
     def at(self, strength: float) -> Saturation:
         """The same with its range scaled by ``strength`` in [0, 1]; 0 is the identity."""
-        return self.model_copy(update={"amount": self.amount * strength})
+        return self.model_copy(update={"amount": towards(self.amount, 0.0, strength)})
 
     def channels_fault(self, channels: int) -> str | None:
         return needs_colour(channels)
 
 
 class Hue(Spec):
-    """Turn the hue circle (of HSV) by a uniform angle, to either side."""
+    """Turn the hue circle (of HSV) by a random angle."""
 
     kind: Literal["hue"] = "hue"
-    amount: float = Field(ge=0, le=0.5)
-    """largest angle, in turns of the circle: 0.5 reaches every hue"""
+    amount: Amount
+    """largest angle to either side, drawn uniformly, in turns of the circle: 0.5 reaches every hue; or the distribution
+    of the angle, red towards green"""
     probability: float = Field(default=1.0, ge=0, le=1)
     """of being changed at all"""
 
@@ -122,9 +137,12 @@ class Hue(Spec):
     invertible: ClassVar[bool] = True
     group: ClassVar[bool] = True
 
+    def rules(self) -> Iterator[Rule]:
+        yield from within("amount", self.amount, Span(-0.5, 0.5))
+
     def draw(self, keys: Keys) -> Parameters:
         """``turn`` (N,): turns of the circle."""
-        return {"turn": keys.uniform("turn", -self.amount, self.amount) * applied(keys, self.probability)}
+        return {"turn": draw(keys, "turn", self.amount) * applied(keys, self.probability)}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         rows = parameters["turn"].nonzero().flatten()
@@ -134,7 +152,7 @@ class Hue(Spec):
 
     def at(self, strength: float) -> Hue:
         """The same with its range scaled by ``strength`` in [0, 1]; 0 is the identity."""
-        return self.model_copy(update={"amount": self.amount * strength})
+        return self.model_copy(update={"amount": towards(self.amount, 0.0, strength)})
 
     def channels_fault(self, channels: int) -> str | None:
         return needs_colour(channels)
@@ -171,9 +189,12 @@ class Grayscale(Spec):
         return needs_colour(channels)
 
 
-def draw_factor(keys: Keys, stream: str, amount: float, acts: Tensor) -> Tensor:
-    """Factors (N,) from 1 - amount (at least 0) to 1 + amount, 1 where ``acts`` (N,) is false."""
-    factor = keys.uniform(stream, max(0.0, 1.0 - amount), 1.0 + amount)
+def draw_factor(keys: Keys, stream: str, amount: Amount, acts: Tensor) -> Tensor:
+    """Factors (N,), 1 where ``acts`` (N,) is false: from 1 - amount (at least 0) to 1 + amount, or 1 plus a change."""
+    if isinstance(amount, (int, float)):
+        factor = keys.uniform(stream, max(0.0, 1.0 - amount), 1.0 + amount)
+    else:
+        factor = 1.0 + draw(keys, stream, amount)
     return torch.where(acts, factor, 1.0)
 
 

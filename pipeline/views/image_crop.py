@@ -8,7 +8,6 @@ N images (N,C,H,W), boxes (N,4) int64 as top, left, height, width in whole pixel
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
@@ -20,6 +19,7 @@ from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
 from pipeline.views.image_plane import Parameters, applied
 from pipeline.views.image_resize import crop
+from pipeline.views.parameter import Range, Span, bounds, draw, towards, within
 
 TRIES = 10  # torchvision's: boxes drawn before a central one is taken
 
@@ -28,10 +28,10 @@ class ResizedCrop(Spec):
     """Cut a box of random area, shape and place (Szegedy et al. 2015; torchvision's ``RandomResizedCrop``)."""
 
     kind: Literal["resized_crop"] = "resized_crop"
-    area: tuple[float, float] = (0.08, 1.0)
-    """smallest and largest part of the picture's area, in (0, 1]"""
-    ratio: tuple[float, float] = (0.75, 4.0 / 3.0)
-    """smallest and largest width / height of the box, in pixels (log-uniform)"""
+    area: Range = (0.08, 1.0)
+    """smallest and largest part of the picture's area, in (0, 1], or its distribution"""
+    ratio: Range = (0.75, 4.0 / 3.0)
+    """smallest and largest width / height of the box, in pixels, log-uniform; or its distribution"""
     probability: float = Field(default=1.0, ge=0, le=1)
     """of being cropped at all"""
 
@@ -40,24 +40,22 @@ class ResizedCrop(Spec):
     group: ClassVar[bool] = False
 
     def rules(self) -> Iterator[Rule]:
-        if not 0 < self.area[0] <= self.area[1] <= 1:
-            yield "area", "must be two parts of the area in rising order, above 0 and up to 1"
-        if not 0 < self.ratio[0] <= self.ratio[1]:
-            yield "ratio", "must be two ratios above 0 in rising order"
+        pair = "must be two parts of the area in rising order, above 0 and up to 1"
+        yield from within("area", self.area, Span(0, 1, open_low=True), pair)
+        yield from within("ratio", self.ratio, Span(0, open_low=True), "must be two ratios above 0 in rising order")
 
     def draw(self, keys: Keys) -> Parameters:
         """``area``, ``ratio`` (N,10): tries; ``top``, ``left`` (N,): place of the box in [0, 1); ``cropped`` (N,)."""
-        low, high = (math.log(ratio) for ratio in self.ratio)
         return {
-            "area": keys.uniform("area", *self.area, shape=(TRIES,)),
-            "ratio": keys.uniform("ratio", low, high, shape=(TRIES,)).exp(),
+            "area": draw(keys, "area", self.area, shape=(TRIES,)),
+            "ratio": draw(keys, "ratio", self.ratio, shape=(TRIES,), log=True),
             "top": keys.uniform("top"),
             "left": keys.uniform("left"),
             "cropped": applied(keys, self.probability),
         }
 
     def boxes(self, parameters: Parameters, heights: Tensor, widths: Tensor, size: tuple[int, int]) -> Tensor:
-        return random_boxes(parameters, heights, widths, self.ratio)
+        return random_boxes(parameters, heights, widths, bounds(self.ratio))
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         return crop_canvas(self, images, parameters)
@@ -67,18 +65,18 @@ class ResizedCrop(Spec):
 
         A square is what the box's shape is drawn in to, so only 0 itself leaves a picture that is no square whole.
         """
-        area = tuple(1.0 - strength + part * strength for part in self.area)
+        area, ratio = towards(self.area, 1.0, strength), towards(self.ratio, 1.0, strength, log=True)
         probability = self.probability if strength > 0 else 0.0
-        ratio = tuple(ratio**strength for ratio in self.ratio)
         return self.model_copy(update={"area": area, "ratio": ratio, "probability": probability})
 
     def channels_fault(self, channels: int) -> str | None:
         return None
 
     def size_fault(self, height: int, width: int) -> str | None:
-        if self.area[1] * height * width >= 1:
+        area = bounds(self.area)
+        if area[1] * height * width >= 1:
             return None
-        return f"area = {list(self.area)} of {height} x {width} is less than one pixel; use a larger part"
+        return f"area = {list(area)} of {height} x {width} is less than one pixel; use a larger part"
 
 
 class Resize(Spec):

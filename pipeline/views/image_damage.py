@@ -6,7 +6,6 @@ N images (N,C,H,W) with values in [0, 1].
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
@@ -21,16 +20,17 @@ from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
 from pipeline.views.image_crop import TRIES, fitting_boxes
 from pipeline.views.image_plane import Parameters, applied
+from pipeline.views.parameter import CountRange, Range, Span, draw, towards, within
 
 
 class Erase(Spec):
     """Cover a box of random area and shape (Zhong et al. 2017, "Random erasing")."""
 
     kind: Literal["erase"] = "erase"
-    area: tuple[float, float] = (0.02, 0.33)
-    """smallest and largest part of the picture's area, in (0, 1)"""
-    ratio: tuple[float, float] = (0.3, 3.3)
-    """smallest and largest width / height of the box, in pixels (log-uniform)"""
+    area: Range = (0.02, 0.33)
+    """smallest and largest part of the picture's area, from 0 to below 1, or its distribution"""
+    ratio: Range = (0.3, 3.3)
+    """smallest and largest width / height of the box, in pixels, log-uniform; or its distribution"""
     fill: float = Field(default=0.0, ge=0, le=1)
     """what it is covered with, in [0, 1]"""
     probability: float = Field(default=0.5, ge=0, le=1)
@@ -41,17 +41,15 @@ class Erase(Spec):
     group: ClassVar[bool] = False
 
     def rules(self) -> Iterator[Rule]:
-        if not 0 <= self.area[0] <= self.area[1] < 1:
-            yield "area", "must be two parts of the area in rising order, from 0 to below 1"
-        if not 0 < self.ratio[0] <= self.ratio[1]:
-            yield "ratio", "must be two ratios above 0 in rising order"
+        pair = "must be two parts of the area in rising order, from 0 to below 1"
+        yield from within("area", self.area, Span(0, 1, open_high=True), pair)
+        yield from within("ratio", self.ratio, Span(0, open_low=True), "must be two ratios above 0 in rising order")
 
     def draw(self, keys: Keys) -> Parameters:
         """As a resized crop's: tries of ``area`` and ``ratio`` (N,10), ``top``, ``left`` (N,); ``erased`` (N,)."""
-        low, high = (math.log(ratio) for ratio in self.ratio)
         return {
-            "area": keys.uniform("area", *self.area, shape=(TRIES,)),
-            "ratio": keys.uniform("ratio", low, high, shape=(TRIES,)).exp(),
+            "area": draw(keys, "area", self.area, shape=(TRIES,)),
+            "ratio": draw(keys, "ratio", self.ratio, shape=(TRIES,), log=True),
             "top": keys.uniform("top"),
             "left": keys.uniform("left"),
             "erased": applied(keys, self.probability),
@@ -71,18 +69,18 @@ class Erase(Spec):
 
     def at(self, strength: float) -> Erase:
         """The same with its areas scaled by ``strength`` in [0, 1]; 0 is the identity."""
-        return self.model_copy(update={"area": tuple(part * strength for part in self.area)})
+        return self.model_copy(update={"area": towards(self.area, 0.0, strength)})
 
     def channels_fault(self, channels: int) -> str | None:
         return None
 
 
 class Jpeg(Spec):
-    """Store the picture as JPEG of a uniform quality and read it again. One by one, on the CPU."""
+    """Store the picture as JPEG of a random quality and read it again. One by one, on the CPU."""
 
     kind: Literal["jpeg"] = "jpeg"
-    quality: tuple[int, int]
-    """lowest and highest quality, from 1 to 100"""
+    quality: CountRange
+    """lowest and highest quality, from 1 to 100, or its distribution"""
     probability: float = Field(default=1.0, ge=0, le=1)
     """of being stored so"""
 
@@ -91,12 +89,15 @@ class Jpeg(Spec):
     group: ClassVar[bool] = False
 
     def rules(self) -> Iterator[Rule]:
-        if not 1 <= self.quality[0] <= self.quality[1] <= 100:
-            yield "quality", "must be two qualities in rising order, from 1 to 100"
+        pair = "must be two qualities in rising order, from 1 to 100"
+        yield from within("quality", self.quality, Span(1, 100), pair)
 
     def draw(self, keys: Keys) -> Parameters:
         """``quality`` (N,) int64, 0 for a picture that is left alone."""
-        quality = keys.integers("quality", self.quality[0], self.quality[1] + 1)
+        if isinstance(self.quality, tuple):
+            quality = keys.integers("quality", self.quality[0], self.quality[1] + 1)
+        else:
+            quality = draw(keys, "quality", self.quality).round().long()
         return {"quality": quality * applied(keys, self.probability)}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
@@ -118,7 +119,9 @@ class Jpeg(Spec):
 
     def at(self, strength: float) -> Jpeg:
         """The same with its qualities drawn up to 100 by ``strength`` in [0, 1]; 0 is the identity."""
-        quality = tuple(round(100 - (100 - quality) * strength) for quality in self.quality)
+        quality = towards(self.quality, 100.0, strength)
+        if isinstance(quality, tuple):
+            quality = round(quality[0]), round(quality[1])
         return self.model_copy(update={"quality": quality, "probability": self.probability if strength else 0.0})
 
     def channels_fault(self, channels: int) -> str | None:

@@ -17,14 +17,15 @@ from torch import Tensor
 from pipeline.keys import Keys, normal_field
 from pipeline.spec import Rule, Spec
 from pipeline.views.image_plane import Parameters, applied, filtered
+from pipeline.views.parameter import Range, Span, bounds, draw, towards, within
 
 
 class Blur(Spec):
-    """Gaussian blur of a uniform width; the picture is continued by reflection."""
+    """Gaussian blur of a random width; the picture is continued by reflection."""
 
     kind: Literal["blur"] = "blur"
-    sigma: tuple[float, float] = (0.1, 2.0)
-    """smallest and largest standard deviation, in pixels"""
+    sigma: Range = (0.1, 2.0)
+    """smallest and largest standard deviation, in pixels, or its distribution"""
     probability: float = Field(default=0.5, ge=0, le=1)
     """of being blurred"""
 
@@ -33,19 +34,18 @@ class Blur(Spec):
     group: ClassVar[bool] = False
 
     def rules(self) -> Iterator[Rule]:
-        if not 0 <= self.sigma[0] <= self.sigma[1]:
-            yield "sigma", "must be two widths in pixels in rising order, 0 or more"
+        yield from within("sigma", self.sigma, Span(0), "must be two widths in pixels in rising order, 0 or more")
 
     def draw(self, keys: Keys) -> Parameters:
         """``sigma`` (N,): pixels, 0 for no blur."""
-        return {"sigma": keys.uniform("sigma", *self.sigma) * applied(keys, self.probability)}
+        return {"sigma": draw(keys, "sigma", self.sigma) * applied(keys, self.probability)}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
-        return blur(images, parameters["sigma"], radius=math.ceil(4 * self.sigma[1]))
+        return blur(images, parameters["sigma"], radius=math.ceil(4 * bounds(self.sigma)[1]))
 
     def at(self, strength: float) -> Blur:
         """The same with its range scaled by ``strength`` in [0, 1]; 0 is the identity."""
-        return self.model_copy(update={"sigma": tuple(width * strength for width in self.sigma)})
+        return self.model_copy(update={"sigma": towards(self.sigma, 0.0, strength)})
 
     def channels_fault(self, channels: int) -> str | None:
         return None
@@ -55,8 +55,8 @@ class Noise(Spec):
     """Independent Gaussian noise on every pixel and channel, cut to [0, 1]."""
 
     kind: Literal["noise"] = "noise"
-    std: tuple[float, float] = (0.0, 0.1)
-    """smallest and largest standard deviation, where the picture's values span [0, 1]"""
+    std: Range = (0.0, 0.1)
+    """smallest and largest standard deviation, where the picture's values span [0, 1], or its distribution"""
     probability: float = Field(default=1.0, ge=0, le=1)
     """of noise being added"""
 
@@ -65,20 +65,19 @@ class Noise(Spec):
     group: ClassVar[bool] = False
 
     def rules(self) -> Iterator[Rule]:
-        if not 0 <= self.std[0] <= self.std[1]:
-            yield "std", "must be two standard deviations in rising order, 0 or more"
+        yield from within("std", self.std, Span(0), "must be two standard deviations in rising order, 0 or more")
 
     def draw(self, keys: Keys) -> Parameters:
         """``std`` (N,), 0 for no noise; ``word`` (N,) int64: the key of the pixels' noise."""
         word = torch.from_numpy(keys.bits("word").view(np.int64))
-        return {"std": keys.uniform("std", *self.std) * applied(keys, self.probability), "word": word}
+        return {"std": draw(keys, "std", self.std) * applied(keys, self.probability), "word": word}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         return noise(images, parameters["std"], parameters["word"])
 
     def at(self, strength: float) -> Noise:
         """The same with its range scaled by ``strength`` in [0, 1]; 0 is the identity."""
-        return self.model_copy(update={"std": tuple(std * strength for std in self.std)})
+        return self.model_copy(update={"std": towards(self.std, 0.0, strength)})
 
     def channels_fault(self, channels: int) -> str | None:
         return None

@@ -8,6 +8,7 @@ N images (N,C,H,W); matrices (N,3,3) map pixels of the output to pixels of the i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 import torch
@@ -15,16 +16,17 @@ from pydantic import Field
 from torch import Tensor
 
 from pipeline.keys import Keys
-from pipeline.spec import Spec
+from pipeline.spec import Rule, Spec
 from pipeline.views.image_plane import Parameters, applied, permute, resample
+from pipeline.views.parameter import Amount, Span, draw, towards, within
 
 
 class Shift(Spec):
-    """Move the picture by a uniform number of pixels (fractions too), right and down independently."""
+    """Move the picture by a random number of pixels (fractions too), right and down independently."""
 
     kind: Literal["shift"] = "shift"
-    pixels: float = Field(ge=0)
-    """largest shift each way, in pixels"""
+    pixels: Amount
+    """largest shift each way, in pixels, drawn uniformly; or the distribution of the shift to the right, and down"""
     fill: float = Field(default=0.0, ge=0, le=1)
     """what comes in at the edges, in [0, 1]"""
     probability: float = Field(default=1.0, ge=0, le=1)
@@ -36,7 +38,7 @@ class Shift(Spec):
 
     def draw(self, keys: Keys) -> Parameters:
         """``shift`` (N,2): pixels to the right, pixels down."""
-        shift = keys.uniform("shift", -self.pixels, self.pixels, shape=(2,))
+        shift = draw(keys, "shift", self.pixels, shape=(2,))
         return {"shift": shift * applied(keys, self.probability)[:, None]}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
@@ -49,18 +51,18 @@ class Shift(Spec):
 
     def at(self, strength: float) -> Shift:
         """The same with its range scaled by ``strength`` in [0, 1]; 0 is the identity."""
-        return self.model_copy(update={"pixels": self.pixels * strength})
+        return self.model_copy(update={"pixels": towards(self.pixels, 0.0, strength)})
 
     def channels_fault(self, channels: int) -> str | None:
         return None
 
 
 class Rotation(Spec):
-    """Turn the picture about its centre by a uniform angle, to either side."""
+    """Turn the picture about its centre by a random angle."""
 
     kind: Literal["rotation"] = "rotation"
-    degrees: float = Field(ge=0, le=180)
-    """largest angle, in degrees"""
+    degrees: Amount
+    """largest angle to either side, in degrees, drawn uniformly; or the distribution of the angle, counter-clockwise"""
     fill: float = Field(default=0.0, ge=0, le=1)
     """what comes in at the corners, in [0, 1]"""
     probability: float = Field(default=1.0, ge=0, le=1)
@@ -70,9 +72,12 @@ class Rotation(Spec):
     invertible: ClassVar[bool] = True
     group: ClassVar[bool] = True
 
+    def rules(self) -> Iterator[Rule]:
+        yield from within("degrees", self.degrees, Span(-180, 180))
+
     def draw(self, keys: Keys) -> Parameters:
         """``degrees`` (N,): counter-clockwise."""
-        degrees = keys.uniform("degrees", -self.degrees, self.degrees)
+        degrees = draw(keys, "degrees", self.degrees)
         return {"degrees": degrees * applied(keys, self.probability)}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
@@ -88,7 +93,7 @@ class Rotation(Spec):
 
     def at(self, strength: float) -> Rotation:
         """The same with its range scaled by ``strength`` in [0, 1]; 0 is the identity."""
-        return self.model_copy(update={"degrees": self.degrees * strength})
+        return self.model_copy(update={"degrees": towards(self.degrees, 0.0, strength)})
 
     def channels_fault(self, channels: int) -> str | None:
         return None

@@ -5,6 +5,7 @@ N images (N,C,H,W) with values in [0, 1]; C = 3 is red, green, blue. Factors (N,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 import torch
@@ -12,9 +13,10 @@ from pydantic import Field
 from torch import Tensor
 
 from pipeline.keys import Keys
-from pipeline.spec import Spec
+from pipeline.spec import Rule, Spec
 from pipeline.views.image_colour import LUMA, by_row, draw_factor, gray, needs_colour, turn_hue
 from pipeline.views.image_plane import Parameters, applied
+from pipeline.views.parameter import Amount, Span, draw, towards, varies, within
 
 BLENDS = ("brightness", "contrast", "saturation")  # numbers 0, 1, 2 of a jitter's order
 HUE = 3  # the number of the hue in it
@@ -29,14 +31,14 @@ class ColorJitter(Spec):
     """
 
     kind: Literal["color_jitter"] = "color_jitter"
-    brightness: float = Field(ge=0)
-    """largest change of the factor; 0 leaves it out"""
-    contrast: float = Field(ge=0)
-    """largest change of the factor; 0 leaves it out"""
-    saturation: float = Field(ge=0)
-    """largest change of the factor; 0 leaves it out"""
-    hue: float = Field(ge=0, le=0.5)
-    """largest angle, in turns of the hue circle; 0 leaves it out"""
+    brightness: Amount
+    """largest change of the factor, or the distribution of the change, as of ``brightness``; 0 leaves it out"""
+    contrast: Amount
+    """largest change of the factor, or the distribution of the change, as of ``contrast``; 0 leaves it out"""
+    saturation: Amount
+    """largest change of the factor, or the distribution of the change, as of ``saturation``; 0 leaves it out"""
+    hue: Amount
+    """largest angle, in turns of the hue circle, or the distribution of the angle, as of ``hue``; 0 leaves it out"""
     probability: float = Field(default=1.0, ge=0, le=1)
     """of being changed at all"""
     method: Literal["exact", "matrix"] = "exact"
@@ -50,7 +52,12 @@ class ColorJitter(Spec):
         """The factors whose range is not 0."""
         amounts = {"brightness": self.brightness, "contrast": self.contrast}
         amounts |= {"saturation": self.saturation, "hue": self.hue}
-        return frozenset(name for name, amount in amounts.items() if amount > 0)
+        return frozenset(name for name, amount in amounts.items() if varies(amount))
+
+    def rules(self) -> Iterator[Rule]:
+        for name in BLENDS:
+            yield from within(name, getattr(self, name), Span(-1))
+        yield from within("hue", self.hue, Span(-0.5, 0.5))
 
     def draw(self, keys: Keys) -> Parameters:
         """Three factors and ``hue`` in turns (N,); ``order`` (N,4) int64: which of the four is first, second, ..."""
@@ -59,7 +66,7 @@ class ColorJitter(Spec):
             "brightness": draw_factor(keys, "brightness", self.brightness, acts),
             "contrast": draw_factor(keys, "contrast", self.contrast, acts),
             "saturation": draw_factor(keys, "saturation", self.saturation, acts),
-            "hue": keys.uniform("hue", -self.hue, self.hue) * acts,
+            "hue": draw(keys, "hue", self.hue) * acts,
             "order": keys.orders("order", 4),
         }
 
@@ -69,10 +76,10 @@ class ColorJitter(Spec):
     def at(self, strength: float) -> ColorJitter:
         """The same with its ranges scaled by ``strength`` in [0, 1]; 0 is the identity."""
         names = ("brightness", "contrast", "saturation", "hue")
-        return self.model_copy(update={name: getattr(self, name) * strength for name in names})
+        return self.model_copy(update={name: towards(getattr(self, name), 0.0, strength) for name in names})
 
     def channels_fault(self, channels: int) -> str | None:
-        colour = self.saturation > 0 or self.hue > 0 or self.method == "matrix"
+        colour = varies(self.saturation) or varies(self.hue) or self.method == "matrix"
         return needs_colour(channels) if colour else None
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from pipeline.keys import Keys, normal_field
 from pipeline.spec import Rule, Spec
 from pipeline.views.image_plane import Parameters, applied
+from pipeline.views.parameter import Amount, Span, draw, one_sided, towards, within
 
 REMOVED = frozenset({"brightness", "hue", "saturation", "spectrum"})
 
@@ -54,13 +55,13 @@ class ColorMatrix(Spec):
 
 
 class ChannelMix(Spec):
-    """Mix the channels of each pixel towards a given matrix, by a uniform part of the way from 0 to amount."""
+    """Mix the channels of each pixel towards a given matrix, by a random part of the way."""
 
     kind: Literal["channel_mix"] = "channel_mix"
     rows: tuple[tuple[float, ...], ...] = Field(min_length=1)
     """the matrix at the end of the way: a row for each channel, the share of every channel in it"""
-    amount: float = Field(default=1.0, ge=0, le=1)
-    """largest part of the way"""
+    amount: Amount = 1.0
+    """largest part of the way, up to 1, drawn uniformly from 0; or the distribution of that part"""
     probability: float = Field(default=1.0, ge=0, le=1)
     """of being changed at all"""
 
@@ -72,10 +73,11 @@ class ChannelMix(Spec):
         for number, row in enumerate(self.rows):
             if len(row) != len(self.rows):
                 yield f"rows[{number}]", f"must have as many numbers as there are rows: {len(self.rows)}"
+        yield from within("amount", self.amount, Span(0, 1))
 
     def draw(self, keys: Keys) -> Parameters:
         """``part`` (N,): of the way from the identity to the matrix."""
-        return {"part": keys.uniform("part", 0.0, self.amount) * applied(keys, self.probability)}
+        return {"part": draw(keys, "part", one_sided(self.amount)) * applied(keys, self.probability)}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         identity = torch.eye(len(self.rows))
@@ -83,7 +85,7 @@ class ChannelMix(Spec):
 
     def at(self, strength: float) -> ChannelMix:
         """The same with its way scaled by ``strength`` in [0, 1]; 0 is the identity."""
-        return self.model_copy(update={"amount": self.amount * strength})
+        return self.model_copy(update={"amount": towards(self.amount, 0.0, strength)})
 
     def channels_fault(self, channels: int) -> str | None:
         if channels == len(self.rows):

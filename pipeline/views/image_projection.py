@@ -5,7 +5,6 @@ N images (N,C,H,W); matrices as in image_plane.py.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
@@ -16,20 +15,21 @@ from torch import Tensor
 from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
 from pipeline.views.image_plane import Parameters, applied, resample
+from pipeline.views.parameter import Amount, Range, Span, draw, one_sided, towards, varies, within
 
 
 class Affine(Spec):
-    """Shear, zoom, turn and move the picture about its centre, each by a uniform amount (the zoom log-uniform)."""
+    """Shear, zoom, turn and move the picture about its centre, each by a random amount."""
 
     kind: Literal["affine"] = "affine"
-    degrees: float = Field(ge=0, le=180)
-    """largest angle to either side, in degrees"""
-    pixels: float = Field(ge=0)
-    """largest shift each way, in pixels"""
-    scale: tuple[float, float]
-    """smallest and largest zoom; 1 leaves the size as it is"""
-    shear: float = Field(ge=0, lt=90)
-    """largest shear along x to either side, in degrees"""
+    degrees: Amount
+    """largest angle to either side, in degrees, drawn uniformly; or the distribution of the angle, counter-clockwise"""
+    pixels: Amount
+    """largest shift each way, in pixels, drawn uniformly; or the distribution of the shift to the right, and down"""
+    scale: Range
+    """smallest and largest zoom, log-uniform, or its distribution; 1 leaves the size as it is"""
+    shear: Amount
+    """largest shear along x to either side, in degrees, drawn uniformly; or its distribution"""
     fill: float = Field(default=0.0, ge=0, le=1)
     """what comes in at the edges, in [0, 1]"""
     probability: float = Field(default=1.0, ge=0, le=1)
@@ -41,26 +41,26 @@ class Affine(Spec):
     @property
     def removes(self) -> frozenset[str]:
         """The factors whose range is not empty."""
-        factors = {"orientation": self.degrees > 0, "position": self.pixels > 0}
-        factors |= {"scale": self.scale != (1.0, 1.0), "aspect": self.shear > 0}
+        factors = {"orientation": varies(self.degrees), "position": varies(self.pixels)}
+        factors |= {"scale": varies(self.scale, 1.0), "aspect": varies(self.shear)}
         return frozenset(name for name, removed in factors.items() if removed)
 
     def rules(self) -> Iterator[Rule]:
-        if not 0 < self.scale[0] <= self.scale[1]:
-            yield "scale", "must be two zooms above 0 in rising order"
+        yield from within("degrees", self.degrees, Span(-180, 180))
+        yield from within("scale", self.scale, Span(0, open_low=True), "must be two zooms above 0 in rising order")
+        yield from within("shear", self.shear, Span(-90, 90, open_low=True, open_high=True))
 
     def draw(self, keys: Keys) -> Parameters:
         """``degrees`` (N,) counter-clockwise, ``shift`` (N,2) right and down, ``scale`` and ``shear`` (N,), degrees.
 
         The picture is sheared and zoomed, then turned, then moved.
         """
-        acts = applied(keys, self.probability).float()
-        log_scale = keys.uniform("scale", math.log(self.scale[0]), math.log(self.scale[1]))
+        acts = applied(keys, self.probability)
         return {
-            "degrees": keys.uniform("degrees", -self.degrees, self.degrees) * acts,
-            "shift": keys.uniform("shift", -self.pixels, self.pixels, shape=(2,)) * acts[:, None],
-            "scale": (log_scale * acts).exp(),
-            "shear": keys.uniform("shear", -self.shear, self.shear) * acts,
+            "degrees": draw(keys, "degrees", self.degrees) * acts,
+            "shift": draw(keys, "shift", self.pixels, shape=(2,)) * acts[:, None],
+            "scale": torch.where(acts, draw(keys, "scale", self.scale, log=True), 1.0),
+            "shear": draw(keys, "shear", self.shear) * acts,
         }
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
@@ -78,19 +78,20 @@ class Affine(Spec):
 
     def at(self, strength: float) -> Affine:
         """The same with its ranges scaled by ``strength`` in [0, 1]; 0 is the identity."""
-        scaled = {name: getattr(self, name) * strength for name in ("degrees", "pixels", "shear")}
-        return self.model_copy(update={**scaled, "scale": tuple(zoom**strength for zoom in self.scale)})
+        scaled = {name: towards(getattr(self, name), 0.0, strength) for name in ("degrees", "pixels", "shear")}
+        return self.model_copy(update={**scaled, "scale": towards(self.scale, 1.0, strength, log=True)})
 
     def channels_fault(self, channels: int) -> str | None:
         return None
 
 
 class Perspective(Spec):
-    """Draw the four corners inwards, each by its own uniform amount, and map the picture onto the quadrilateral."""
+    """Draw the four corners inwards, each by its own random amount, and map the picture onto the quadrilateral."""
 
     kind: Literal["perspective"] = "perspective"
-    distortion: float = Field(ge=0, lt=1)
-    """largest way of a corner towards the centre, as a part of half the picture, for x and y"""
+    distortion: Amount
+    """largest way of a corner towards the centre, as a part of half the picture, for x and y, drawn uniformly from 0;
+    or the distribution of that way"""
     fill: float = Field(default=0.0, ge=0, le=1)
     """what comes in at the edges, in [0, 1]"""
     probability: float = Field(default=0.5, ge=0, le=1)
@@ -100,9 +101,12 @@ class Perspective(Spec):
     invertible: ClassVar[bool] = True
     group: ClassVar[bool] = False  # two of them may leave the family: corners only ever move inwards
 
+    def rules(self) -> Iterator[Rule]:
+        yield from within("distortion", self.distortion, Span(0, 1, open_high=True))
+
     def draw(self, keys: Keys) -> Parameters:
         """``corners`` (N,4,2): ways inwards of top left, top right, bottom right, bottom left, in halves, x and y."""
-        corners = keys.uniform("corners", 0.0, self.distortion, shape=(4, 2))
+        corners = draw(keys, "corners", one_sided(self.distortion), shape=(4, 2))
         return {"corners": corners * applied(keys, self.probability)[:, None, None]}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
@@ -119,7 +123,7 @@ class Perspective(Spec):
 
     def at(self, strength: float) -> Perspective:
         """The same with its range scaled by ``strength`` in [0, 1]; 0 is the identity."""
-        return self.model_copy(update={"distortion": self.distortion * strength})
+        return self.model_copy(update={"distortion": towards(self.distortion, 0.0, strength)})
 
     def channels_fault(self, channels: int) -> str | None:
         return None
