@@ -114,7 +114,7 @@ def jitter_matrix(images: Tensor, parameters: Parameters) -> tuple[Tensor, Tenso
     mean = images.mean((2, 3)).cpu()  # (N,3)
     luma = torch.tensor(LUMA, dtype=mean.dtype)
     matrix, offset = torch.eye(3, dtype=mean.dtype).repeat(len(mean), 1, 1), torch.zeros_like(mean)
-    gray_of = luma.expand(3, 3)  # every channel the gray
+    gray_of = torch.tensor(LUMA).expand(3, 3)  # every channel the gray
     steps = torch.stack(
         [
             parameters["brightness"][:, None, None] * torch.eye(3),

@@ -51,6 +51,7 @@ from pipeline.views import (
     fault,
     removed,
 )
+from pipeline.views.distribution import Choice, Constant, LogUniform, Normal, Uniform
 
 VIGNETTE = str(Path(__file__).parents[2] / "specs" / "examples" / "code" / "vignette.py")
 JITTER = ColorJitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1, probability=0.8)
@@ -86,13 +87,53 @@ LAWS: dict[str, Any] = {
     "maybe": Maybe(of=JITTER, probability=0.5),
     "repeat": Repeat(of=Erase(area=(0.02, 0.1)), times=3),
 }
+BELL = Normal(mean=0.1, std=0.2, low=-0.3, high=0.5)
+EITHER = Choice(values=(-0.4, 0.3), weights=(1, 2))
+DRAWN: dict[str, Any] = {  # parameters by distribution, of which none draws what changes nothing
+    "shift, choice": Shift(pixels=Choice(values=(-2, 0.5, 1.5), weights=(1, 2, 1))),
+    "rotation, normal": Rotation(degrees=Normal(mean=0, std=20, low=-40, high=40)),
+    "affine, each otherwise": Affine(
+        degrees=Uniform(low=-5, high=30),
+        pixels=BELL,
+        scale=LogUniform(low=0.7, high=1.1),
+        shear=Choice(values=(-20, 10), weights=(1, 2)),
+    ),
+    "perspective, uniform": Perspective(distortion=Uniform(low=0.2, high=0.5)),
+    "resized_crop, normal and log-uniform": ResizedCrop(
+        area=Normal(mean=0.3, std=0.2, low=0.1, high=0.8), ratio=LogUniform(low=0.5, high=2)
+    ),
+    "brightness, uniform": Brightness(amount=Uniform(low=-0.6, high=-0.1)),
+    "contrast, choice": Contrast(amount=EITHER),
+    "saturation, normal": Saturation(amount=BELL),
+    "hue, constant": Compose(of=(Hue(amount=Constant(value=0.2)), Rotation(degrees=BELL))),
+    "color_jitter, each otherwise": ColorJitter(
+        brightness=Uniform(low=-0.2, high=0.6), contrast=BELL, saturation=EITHER, hue=Uniform(low=0.05, high=0.2)
+    ),
+    "color_jitter by matrix, normal": ColorJitter(
+        brightness=BELL, contrast=BELL, saturation=BELL, hue=BELL, method="matrix"
+    ),
+    "blur, log-uniform": Blur(sigma=LogUniform(low=0.5, high=3)),
+    "noise, log-uniform": Noise(std=LogUniform(low=0.01, high=0.2)),
+    "solarize, uniform": Solarize(threshold=Uniform(low=0.2, high=0.6)),
+    "posterize, choice": Posterize(bits=Choice(values=(1, 2, 3), weights=(1, 1, 2))),
+    "sharpness, normal": Sharpness(amount=BELL),
+    "channel_gain, choice": ChannelGain(amount=EITHER),
+    "channel_drop, choice": ChannelDrop(count=Choice(values=(1, 2), weights=(1, 1))),
+    "erase, log-uniform": Erase(area=LogUniform(low=0.1, high=0.4), ratio=Uniform(low=0.5, high=1.5)),
+    "channel_mix, uniform": ChannelMix(
+        rows=((0.4, 0.8, 0.2), (0.3, 0.7, 0.2), (0.3, 0.5, 0.1)), amount=Uniform(low=0.3, high=0.9)
+    ),
+    "jpeg, normal": Jpeg(quality=Normal(mean=30, std=20, low=5, high=60)),
+}
 UNDRAWN = {"resize", "centre_crop"}  # they draw nothing: their laws are in test_view_sizes
 MATRIX = JITTER.model_copy(update={"method": "matrix"})
 SIMCLR = (ResizedCrop(), HorizontalFlip(), JITTER, Grayscale(), Blur(), Shift(pixels=1), Rotation(degrees=9), Noise())
-MANY = {**{kind: (invariance,) for kind, invariance in LAWS.items()}, "all of SimCLR and more": SIMCLR}
+MANY = {**{kind: (invariance,) for kind, invariance in {**LAWS, **DRAWN}.items()}, "all of SimCLR and more": SIMCLR}
 ROUNDING = 2e-5  # of float32 pixels in [0, 1]: products of batches of other sizes sum in another order
-EACH = pytest.mark.parametrize("invariance", [*LAWS.values(), MATRIX], ids=[*LAWS, "color_jitter by matrix"])
-LIKELY = {kind: invariance for kind, invariance in LAWS.items() if hasattr(invariance, "probability")}
+EACH = pytest.mark.parametrize(
+    "invariance", [*LAWS.values(), MATRIX, *DRAWN.values()], ids=[*LAWS, "color_jitter by matrix", *DRAWN]
+)
+LIKELY = {kind: invariance for kind, invariance in {**LAWS, **DRAWN}.items() if hasattr(invariance, "probability")}
 EACH_LIKELY = pytest.mark.parametrize("invariance", LIKELY.values(), ids=LIKELY)
 LISTS = pytest.mark.parametrize("invariances", MANY.values(), ids=MANY)
 
