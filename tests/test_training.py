@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from pipeline.space import LatentSpace
 from pipeline.spec import Refusal
 from pipeline.training import Trained, pair_similarities, reduced, row_columns, start_network, unfit
 from pipeline.views import draw_view
+from pipeline.views.roles import partners
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +177,70 @@ def test_columns_are_in_pair_order_and_bring_the_labels_asked_for() -> None:
     }
 
 
+MULTI_CROP = {
+    "kind": "multi_crop",
+    "global_crop": {"kind": "resized_crop", "area": [0.4, 1.0]},
+    "local_crop": {"kind": "resized_crop", "area": [0.05, 0.3]},
+    "local_views": 3,
+    "local_scale": 0.5,
+}
+
+
+def test_multi_crop_contrasts_every_view_with_the_global_ones_alone(shards: Shards) -> None:
+    """A double loop: anchors are all views, candidates the global ones; a positive each, or two for a local view."""
+    declared, spec = space(views=MULTI_CROP), training(epochs=2)
+    samples = permutation(spec.seed, 0, shards.card.splits["train"])[: spec.global_batch]
+    net = start_network(declared, spec, shards.card.mean, shards.card.std).double()
+    images = [torch.from_numpy(shards.original("train", sample)) for sample in samples]  # cut from their own 32 pixels
+    seen = [
+        (place, role.name, draw_view(images, role.invariances, Keys.of(spec.seed, 0, samples, view), role.size(16, 16)))
+        for role in declared.roles()
+        for place, view in enumerate(role.views)
+    ]
+    with torch.no_grad():
+        rows = [
+            (sample, name, place, z / z.norm())
+            for place, name, views in seen
+            for sample, z in enumerate(net(views.double())[1])
+        ]
+    losses = []
+    for sample, name, place, z in rows:
+        positives, negatives = [], []
+        for other, theirs, number, key in rows:
+            if theirs == "global" and (other, theirs, number) != (sample, name, place):
+                (positives if other == sample else negatives).append(float(z @ key) / 0.2)
+        assert (len(positives), len(negatives)) == (1 if name == "global" else 2, 30)
+        positive = sum(positives) / len(positives)
+        losses.append(math.log1p(sum(math.exp(logit - positive) for logit in negatives)))
+    assert len(losses) == 16 * 5
+    run = trained(shards, declared, spec)
+    assert run.curve[0].loss == pytest.approx(sum(losses) / len(losses), abs=2e-6)
+    assert run.candidates == 31
+    assert run.views.shape == (16, 3, 16, 16)
+
+
+def test_partners_are_positive_and_others_of_their_group_are_no_candidates(shards: Shards) -> None:
+    declared, spec = space(views={"kind": "partners", "column": "shape"}), training(epochs=2)
+    codes, images = shards.labels("train")["shape"], torch.from_numpy(shards.images("train"))
+    samples = permutation(spec.seed, 0, len(codes))[: spec.global_batch]
+    other = partners(codes, samples, spec.seed, 0)
+    net = start_network(declared, spec, shards.card.mean, shards.card.std).double()
+    with torch.no_grad():
+        z = [
+            net(draw_view(images[rows], declared.invariances, Keys.of(spec.seed, 0, samples, view)).double())[1]
+            for view, rows in ((0, samples), (1, other))
+        ]
+    first, second = (each / each.norm(dim=1, keepdim=True) for each in z)
+    losses = []
+    for anchors, keys in ((first, second), (second, first)):
+        for i, anchor in enumerate(anchors):
+            positive = float(anchor @ keys[i]) / 0.2
+            outside = [j for j in range(len(anchors)) if codes[samples[j]] != codes[samples[i]]]
+            negatives = [float(anchor @ view[j]) / 0.2 for view in (first, second) for j in outside]
+            losses.append(math.log1p(sum(math.exp(logit - positive) for logit in negatives)))
+    assert trained(shards, declared, spec).curve[0].loss == pytest.approx(sum(losses) / len(losses), abs=2e-6)
+
+
 WIDE = {"kind": "learned", "start": 0.2, "low": 0.002, "high": 20.0}
 LEARNED = {"kind": "learned", "start": 0.2, "low": 0.19, "high": 0.22}
 
@@ -277,7 +343,8 @@ def test_pair_similarities_are_those_of_a_dense_double_loop(batch: int, dim: int
 # -- two ranks ---------------------------------------------------------------------------------------------------------
 
 
-def test_two_ranks_give_the_curve_of_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("plan", [{"kind": "pair"}, MULTI_CROP, {"kind": "partners", "column": "shape"}], ids=str)
+def test_two_ranks_give_the_curve_of_one(tmp_path: Path, plan: dict[str, Any]) -> None:
     shards = sharded(tmp_path / "work" / "shard" / "small")
     (tmp_path / "specs").mkdir()
     plain = {
@@ -288,7 +355,7 @@ def test_two_ranks_give_the_curve_of_one(tmp_path: Path) -> None:
     }  # its steps scale with the loss
     content = {
         "data": "small",
-        "space": {**SPACE, "temperature": WIDE},
+        "space": {**SPACE, "temperature": WIDE, "views": plan},
         "training": {**TRAINING, "optimizer": plain},
     }
     with (tmp_path / "specs" / "x.yaml").open("w") as stream:
@@ -304,7 +371,7 @@ def test_two_ranks_give_the_curve_of_one(tmp_path: Path) -> None:
     logs = sorted(path.name for path in (tmp_path / "work" / "logs" / "x").iterdir())
     assert logs == ["pretrain-0.jsonl", "pretrain-1.jsonl"]
     two = np.genfromtxt(folder / "curve.csv", delimiter=",", names=True)
-    one = trained(shards, space(temperature=WIDE), training(optimizer=plain)).curve
+    one = trained(shards, space(temperature=WIDE, views=plan), training(optimizer=plain)).curve
     assert abs(one[-1].temperature - 0.2) > 1e-3
     assert len(two) == len(one)
     for name in two.dtype.names:  # float32 sums in another order, through eight steps of SGD
