@@ -8,6 +8,7 @@ import tarfile
 import numpy as np
 import pytest
 import torch
+from mutants import Mutant, applied
 from PIL import Image
 from small import sharded, space
 from torch import Tensor
@@ -16,6 +17,7 @@ from pipeline.keys import Keys
 from pipeline.loading import ViewLoader
 from pipeline.shards import Shards
 from pipeline.views import ResizedCrop, draw_view
+from pipeline.views.roles import partners
 
 SIZES = [(16, 16), (40, 30), (7, 90), (1, 1), (25, 25), (200, 3), (33, 64), (16, 15)]
 CUT = {"kind": "resized_crop", "area": [0.2, 1.0]}
@@ -123,6 +125,67 @@ def test_the_index_knows_every_pictures_own_size(mixed: Shards) -> None:
         shapes = mixed.shapes(split)
         assert shapes.tolist() == [list(mixed.original(split, i).shape[1:]) for i in range(len(shapes))]
     assert sorted(map(tuple, mixed.shapes("test").tolist())) == sorted(SIZES)
+
+
+def partners_of_uneven_groups() -> None:
+    codes = np.array([0, 1, 1, 2, 0, 1, 2, 2, 2, 5])
+    for epoch in range(20):
+        chosen = partners(codes, np.arange(9), 0, epoch)
+        assert (codes[chosen] == codes[:9]).all()
+        assert (chosen != np.arange(9)).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "old", "new"),
+    [
+        (
+            "all views are the first",
+            "loading",
+            "np.tile(role.views, len(samples))",
+            "np.tile([0] * len(role.views), len(samples))",
+        ),
+        ("views are ordered by view first", "loading", "np.repeat(samples, len(role.views))", "np.tile(samples, 2)"),
+        ("every epoch is the first", "loading", "Keys.of(self.seed, epoch, np", "Keys.of(self.seed, 0, np"),
+        (
+            "a batch ahead is given out at once",
+            "loading",
+            "started.popleft())\n        while",
+            "started.pop())\n        while",
+        ),
+        (
+            "roles of one size are not interleaved",
+            "loading",
+            "torch.cat(each, dim=1).flatten(0, 1)",
+            "torch.cat(parts)",
+        ),
+        ("cuts are of the canvas", "loading", "cuts and not own_size", "cuts and own_size"),
+        ("a partner may be the row itself", "views.roles", "step = 1 + np", "step = 0 + np"),
+        ("partners of partners come round", "views.roles", "place[rows] - first + step", "place[rows] + step"),
+        (
+            "the partner's view is of the row",
+            "loading",
+            "return {} if self.codes is None else {1:",
+            "return {} if True else {1:",
+        ),
+    ],
+    ids=lambda value: value if " " in value else "",
+)
+def test_a_law_kills(mixed: Shards, name: str, module: str, old: str, new: str) -> None:
+    if mixed.card.input.fit != "resize":
+        pytest.skip("one kind of canvas judges the mutants")
+    laws = [
+        *(lambda plan=plan: test_views_are_those_of_each_picture_alone(mixed, plan) for plan in PLANS),
+        lambda: test_batches_come_in_order_however_far_ahead_they_are_made(mixed),
+        lambda: test_partners_are_other_rows_of_the_same_value(mixed),
+        partners_of_uneven_groups,
+    ]
+    with applied(Mutant(name, "", f"pipeline.{module}", old, new)):
+        for law in laws:
+            try:
+                law()
+            except (AssertionError, ValueError, IndexError, StopIteration):
+                return
+    pytest.fail(f"survived: {name}")
 
 
 def test_partners_are_other_rows_of_the_same_value(mixed: Shards) -> None:
