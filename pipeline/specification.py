@@ -64,7 +64,7 @@ def faults_of(file: Path, data_folder: Path | None = None) -> list[Fault]:
         return faults
     if not isinstance(name, str):
         return faults
-    data_file = _data_file(file, name) if data_folder is None else data_folder / f"{name}.yaml"
+    data_file = data_file_of(file, name) if data_folder is None else data_folder / f"{name}.yaml"
     if not data_file.is_file():
         known = [path.stem for path in data_file.parent.glob("*.yaml")]
         return [*faults, Fault(str(file), "data", shown(name), f"no such data set; {nearest(name, known)}")]
@@ -80,7 +80,7 @@ def faults_of(file: Path, data_folder: Path | None = None) -> list[Fault]:
     return faults
 
 
-def _data_file(file: Path, name: str) -> Path:
+def data_file_of(file: Path, name: str) -> Path:
     """The data set's file in the folder data beside the spec; an example may also stand on a shipped data set."""
     beside, above = (folder / "data" / f"{name}.yaml" for folder in (file.parent, file.parent.parent))
     return above if above.is_file() and not beside.is_file() else beside

@@ -7,6 +7,7 @@ example stands on data that is not embedded: ``--data`` names its folder, and it
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from ruamel.yaml import YAML
 from pipeline.data import DataSpec
 from pipeline.index import NONE, read_index
 from pipeline.spec import Refusal, SpecError, nearest, read_spec, read_yaml
-from pipeline.specification import faults_of
+from pipeline.specification import data_file_of, faults_of, user_files
 from stages import SPECS, run
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -45,8 +46,8 @@ def main(arguments: list[str]) -> None:
     data = str(read_yaml(source)["data"])
     files: dict[Path, str] = {new: text}
     raw = None
-    if source.parent != SPECS or given.data is not None:
-        data_file = source.parent / "data" / f"{data}.yaml"
+    data_file = data_file_of(source, data)
+    if data_file.parent != SPECS / "data" or given.data is not None:
         if given.data is None:
             raise Refusal(f"--like {given.like}: its data is not embedded; add --data PATH, the folder with its files")
         if read_spec(data_file, DataSpec).source.embedded:
@@ -70,7 +71,7 @@ def main(arguments: list[str]) -> None:
         faults = faults_of(new)
         if faults:
             raise SpecError(faults)
-        _enter(name, data, raw)
+        _enter(name, data, raw, _folder_of_files(new))
     except BaseException:
         for path in written:
             path.unlink(missing_ok=True)
@@ -79,7 +80,13 @@ def main(arguments: list[str]) -> None:
     print("edit it, then run: dvc repro")
 
 
-def _enter(name: str, data: str, raw: str | None) -> None:
+def _folder_of_files(spec: Path) -> str:
+    """The folder of the weights and code that a spec names, as the index names it."""
+    folders = {str(Path(file).parent) for _, file in user_files(read_yaml(spec))}
+    return os.path.commonpath(folders) if folders else NONE
+
+
+def _enter(name: str, data: str, raw: str | None, files: str) -> None:
     """Add the spec (and its data) to the index, keeping comments."""
     yaml = YAML()
     yaml.width = 4096
@@ -87,7 +94,7 @@ def _enter(name: str, data: str, raw: str | None) -> None:
     content = yaml.load(file.read_text(encoding="utf-8"))
     if raw is not None:
         content["data"][name] = _flow({"raw": raw})
-    content["specs"][name] = _flow({"data": data, "files": NONE})
+    content["specs"][name] = _flow({"data": data, "files": files})
     partial = file.with_suffix(".partial")
     with partial.open("w", encoding="utf-8") as stream:
         yaml.dump(content, stream)
