@@ -125,7 +125,7 @@ def page(titles: Sequence[str], columns: Sequence[Column]) -> Tensor:
     for column, width in zip(columns, widths, strict=True):
         lefts.append(right + (APART if column.band else 0))
         right = lefts[-1] + width + GAP
-    width = max(right - GAP + MARGIN, 480)
+    width = max(right - GAP + MARGIN, 720)
     lines = [line for title in titles for line in _wrapped(title, text, width - 2 * MARGIN)]
     head = MARGIN + len(lines) * (TEXT + 6) + 8
     top = head + SMALL + 6
