@@ -6,12 +6,15 @@ one section reruns no other.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from ruamel.yaml import YAML
+from ruamel.yaml.representer import RoundTripRepresenter
 
 from pipeline.audit import Audit
 from pipeline.check import Check, unused_acceptances
@@ -211,6 +214,25 @@ def user_files(content: Any, path: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(content, list):
         for number, value in enumerate(content):
             yield from user_files(value, f"{path}[{number}]")
+
+
+class _NullWritten(RoundTripRepresenter):
+    """Writes null as ``null``, as specs do."""
+
+
+_NullWritten.add_representer(
+    type(None), lambda representer, _: representer.represent_scalar("tag:yaml.org,2002:null", "null")
+)
+
+
+def resolved(specification: Specification) -> str:
+    """A spec as it is understood, as YAML: presets and defaults written out."""
+    yaml, text = YAML(), io.StringIO()
+    yaml.Representer = _NullWritten
+    yaml.width = 120
+    yaml.default_flow_style = None  # a mapping of plain values on one line, as specs are written
+    yaml.dump(specification.model_dump(mode="json"), text)
+    return text.getvalue()
 
 
 def schema() -> str:

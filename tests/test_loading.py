@@ -170,9 +170,8 @@ def partners_of_uneven_groups() -> None:
     ],
     ids=lambda value: value if " " in value else "",
 )
+@pytest.mark.parametrize("mixed", ["resize"], indirect=True)
 def test_a_law_kills(mixed: Shards, name: str, module: str, old: str, new: str) -> None:
-    if mixed.card.input.fit != "resize":
-        pytest.skip("one kind of canvas judges the mutants")
     laws = [
         *(lambda plan=plan: test_views_are_those_of_each_picture_alone(mixed, plan) for plan in PLANS),
         lambda: test_batches_come_in_order_however_far_ahead_they_are_made(mixed),

@@ -72,6 +72,22 @@ GRAYSCALE = [{"kind": "grayscale", "probability": 0.2}]
             "warm",
             'space.temperature = "warm": must be a number above 0, or a mapping with a kind',
         ),
+        (
+            "space__views",
+            {"kind": "partners", "column": "labels"},
+            "space.views.column = \"labels\": no such label column of classes; did you mean 'label'?",
+        ),
+        (
+            "space__views",
+            {
+                "kind": "multi_crop",
+                "global_crop": {"kind": "resized_crop"},
+                "local_crop": {"kind": "resized_crop"},
+                "local_views": 2,
+                "local_scale": 0.1,
+            },
+            'space.invariances[0] = {"kind": "shift"',
+        ),
         ("space__preserves", "label", 'space.preserves = "label": must be a list'),
         ("space__invariances", [], "space.invariances = []: must have at least 1 item(s)"),
         ("training__global_batch", 1, "training.global_batch = 1: must be greater than or equal to 2"),

@@ -20,6 +20,8 @@ from ruamel.yaml import YAML
 from small import DATA, ROOT, SPACE, TRAINING, whole
 
 import stages
+from pipeline.spec import parse, read_yaml
+from pipeline.specification import Specification
 
 GRAYSCALE = {"kind": "grayscale", "probability": 0.2}
 Call = Callable[..., tuple[int, list[str]]]
@@ -102,6 +104,42 @@ def test_a_spec_goes_through_every_stage(call: Call) -> None:
     assert {path.name for path in Path("work/export/mine").iterdir()} == {"card.json", "encoder.safetensors"}
     costs = json.loads(Path("work/check/mine/cost.json").read_text())
     assert (costs["samples"], costs["candidates"]) == (16, 31)
+
+
+CUT = {"kind": "resized_crop", "area": [0.3, 1.0], "ratio": [0.75, 1.3333]}
+PLANS = {
+    "a preset": {"space__preset": "byol", "space__invariances": None, "space__views": None},
+    "multi-crop": {
+        "space__views": {
+            "kind": "multi_crop",
+            "global_crop": CUT,
+            "local_crop": CUT,
+            "local_views": 2,
+            "local_scale": 0.5,
+        }
+    },
+    "partners, as they are": {"space__invariances": [], "space__views": {"kind": "partners", "column": "shape"}},
+}
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_every_plan_of_views_goes_through_every_stage(call: Call, plan: dict[str, Any]) -> None:
+    write(Path("specs/mine.yaml"), mine(**plan))
+    assert call("validate")[0] == 0
+    ran(call, *CHAIN)
+    assert call("report")[0] == 0
+
+
+def test_a_spec_is_shown_as_it_is_understood(call: Call) -> None:
+    write(Path("specs/mine.yaml"), mine(**PLANS["a preset"]))
+    code, lines = call("validate", "mine", "--resolved")
+    assert code == 0
+    assert "  preset: null" in lines
+    assert "  - {kind: horizontal_flip, probability: 0.5}" in lines
+    short = parse(read_yaml(Path("specs/mine.yaml")), Specification, "mine")
+    Path("specs/mine.yaml").write_text("\n".join(lines) + "\n")
+    assert call("validate", "mine") == (0, ["mine: valid"])
+    assert parse(read_yaml(Path("specs/mine.yaml")), Specification, "mine") == short
 
 
 def test_a_second_run_writes_the_same_bytes(call: Call) -> None:
