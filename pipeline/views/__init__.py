@@ -31,7 +31,7 @@ from pipeline.views.image_plane import Parameters
 from pipeline.views.image_projection import Affine, Perspective
 from pipeline.views.image_tone import ChannelDrop, ChannelGain, Posterize, Sharpness, Solarize
 from pipeline.views.parameter import bounds
-from pipeline.views.sequence import apply_all, apply_sized, as_float, draw_all, sizing
+from pipeline.views.sequence import apply_all, as_float, draw_all, sizing
 
 Invariance = Annotated[
     Shift
@@ -196,11 +196,7 @@ def apply_view(
     for start in range(0, len(images), count):
         rows = slice(start, start + count)
         block = [{name: values[rows] for name, values in drawn.items()} for drawn in parameters]
-        view = images[rows]
-        if sized:
-            parts.append(apply_sized(view, invariances, block, size))
-        elif isinstance(view, Tensor):
-            parts.append(apply_all(view, invariances, block))
+        parts.append(apply_all(images[rows], invariances, block, size))
     return torch.cat(parts) if len(parts) > 1 else parts[0]
 
 

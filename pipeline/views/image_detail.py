@@ -16,7 +16,8 @@ from torch import Tensor
 
 from pipeline.keys import Keys, normal_field
 from pipeline.spec import Rule, Spec
-from pipeline.views.image_plane import Parameters, applied, filtered
+from pipeline.views.image_blur import blur
+from pipeline.views.image_plane import Parameters, applied
 from pipeline.views.parameter import Range, Span, bounds, draw, towards, within
 
 
@@ -81,34 +82,6 @@ class Noise(Spec):
 
     def channels_fault(self, channels: int) -> str | None:
         return None
-
-
-def blur(images: Tensor, sigma: Tensor, radius: int) -> Tensor:
-    """Gaussian blur of ``images`` (N,C,H,W) by ``sigma`` (N,) pixels, the kernel cut at ``radius`` pixels.
-
-    Equal to torchvision's ``gaussian_blur`` with kernel size 2 * radius + 1 (at most 2 * min(H, W) - 1, as far as
-    reflection goes). Blurring is linear and separable: two matrices a sample, two batched products.
-    """
-    height, width = images.shape[-2:]
-    radius = min(radius, height - 1, width - 1)
-    rows = (sigma > 0).nonzero().flatten()
-    if radius < 1 or not len(rows):
-        return images
-    down = _kernels(sigma[rows], radius, height).to(images)  # (n,H,H)
-    across = down if height == width else _kernels(sigma[rows], radius, width).to(images)  # (n,W,W)
-    rows = rows.to(images.device)
-    return images.index_copy(0, rows, filtered(images.index_select(0, rows), down, across))
-
-
-def _kernels(sigma: Tensor, radius: int, count: int) -> Tensor:
-    """Matrices (n,count,count) that blur an axis of ``count`` pixels, reflected at its ends (edge not repeated)."""
-    offsets = torch.arange(-radius, radius + 1)
-    weights = torch.softmax(-0.5 * (offsets / sigma[:, None]) ** 2, dim=1)  # (n,2*radius+1)
-    source = (torch.arange(count)[:, None] + offsets).abs()
-    source = torch.where(source >= count, 2 * (count - 1) - source, source)  # (count,2*radius+1)
-    matrices = torch.zeros(len(sigma), count, count)
-    index = source.expand(len(sigma), -1, -1)
-    return matrices.scatter_add_(2, index, weights[:, None, :].expand_as(index))
 
 
 def noise(images: Tensor, std: Tensor, word: Tensor) -> Tensor:

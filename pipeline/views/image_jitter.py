@@ -5,7 +5,7 @@ N images (N,C,H,W) with values in [0, 1]; C = 3 is red, green, blue. Factors (N,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -14,8 +14,10 @@ from torch import Tensor
 
 from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
-from pipeline.views.image_colour import LUMA, by_row, draw_factor, gray, needs_colour, turn_hue
+from pipeline.views.image_colour import by_row, draw_factor, gray, needs_colour, turn_hue
+from pipeline.views.image_matrix import jittered, mean_colour, mix, unmixed
 from pipeline.views.image_plane import Parameters, applied
+from pipeline.views.image_resize import LARGE
 from pipeline.views.parameter import Amount, Span, draw, towards, varies, within
 
 BLENDS = ("brightness", "contrast", "saturation")  # numbers 0, 1, 2 of a jitter's order
@@ -71,7 +73,10 @@ class ColorJitter(Spec):
         }
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
-        return jitter(images, parameters) if self.method == "exact" else mix(images, *jitter_matrix(images, parameters))
+        if self.method == "exact":
+            return jitter(images, parameters)
+        mean = mean_colour(images)
+        return mix(images, jittered(unmixed(mean), mean, parameters))
 
     def at(self, strength: float) -> ColorJitter:
         """The same with its ranges scaled by ``strength`` in [0, 1]; 0 is the identity."""
@@ -88,9 +93,15 @@ def jitter(images: Tensor, parameters: Parameters) -> Tensor:
 
     Brightness, contrast and saturation are one blend, factor * image + (1 - factor) * other, with the other being
     nothing, the mean of the gray, and the gray. So all rows take their first, second and third blend together, and
-    the hue is turned before, between or after them in the rows whose order says so.
+    the hue is turned before, between or after them in the rows whose order says so. Large pictures on a CPU go one by
+    one instead: each operation then reads no more of them than it needs.
     """
     images = images.clone()
+    if images.device.type == "cpu" and images.shape[-2] * images.shape[-1] > LARGE:
+        each = torch.stack([parameters[name] for name in (*BLENDS, "hue")], dim=1)  # (N,4)
+        for image, factor, turn in zip(images, each.tolist(), parameters["order"].tolist(), strict=True):
+            _jitter_one(image, factor, turn)
+        return images
     order = parameters["order"]
     slot = (order == HUE).int().argmax(1)  # (N,): how many blends come before the hue
     blends = order[order != HUE].view(-1, 3)  # (N,3): the order of the others
@@ -105,57 +116,6 @@ def jitter(images: Tensor, parameters: Parameters) -> Tensor:
     return images
 
 
-def jitter_matrix(images: Tensor, parameters: Parameters) -> tuple[Tensor, Tensor]:
-    """The four operations on ``images`` (N,3,H,W), each row in its own order, as colour matrices: (N,3,3), (N,3).
-
-    Without cuts in between, each is linear in the colours but for the contrast's mean, which is linear in the mean
-    colour. So they compose, and one mean of each picture is all that is read of it.
-    """
-    mean = images.mean((2, 3)).cpu()  # (N,3)
-    luma = torch.tensor(LUMA, dtype=mean.dtype)
-    matrix, offset = torch.eye(3, dtype=mean.dtype).repeat(len(mean), 1, 1), torch.zeros_like(mean)
-    gray_of = torch.tensor(LUMA).expand(3, 3)  # every channel the gray
-    steps = torch.stack(
-        [
-            parameters["brightness"][:, None, None] * torch.eye(3),
-            parameters["contrast"][:, None, None] * torch.eye(3),
-            torch.lerp(gray_of, torch.eye(3), parameters["saturation"][:, None, None]),
-            hue_matrix(parameters["hue"]),
-        ],
-        dim=1,
-    ).to(mean.dtype)  # (N,4,3,3)
-    rows = torch.arange(len(mean))
-    for step in parameters["order"].T:  # (N,)
-        linear = steps[rows, step]
-        now = (matrix @ mean[:, :, None])[:, :, 0] + offset  # the mean colour so far
-        rest = ((1.0 - parameters["contrast"]) * (step == BLENDS.index("contrast"))).to(mean.dtype)
-        matrix = linear @ matrix
-        offset = (linear @ offset[:, :, None])[:, :, 0] + (rest * (now @ luma))[:, None]
-    return matrix, offset
-
-
-def hue_matrix(turn: Tensor) -> Tensor:
-    """Colour matrices (N,3,3) that turn colours by ``turn`` (N,) circles about the gray axis, red towards green.
-
-    The linear neighbour of the hue of HSV: at a turn of 0.1 it is off by 4.3/255 in the mean over CIFAR-10, where the
-    usual turn in the plane of YIQ is off by 7.5/255, and the hue itself changes pixels by 6.4/255.
-    """
-    angle = 2.0 * torch.pi * turn[:, None, None]
-    plane = torch.eye(3) - 1.0 / 3.0
-    quarter = torch.tensor([[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]) / 3.0**0.5
-    turned: Tensor = torch.eye(3) + (angle.cos() - 1.0) * plane + angle.sin() * quarter
-    return turned  # no turn is exactly no change
-
-
-def mix(images: Tensor, matrix: Tensor, offset: Tensor) -> Tensor:
-    """``matrix`` (N,3,3) times the colours of ``images`` (N,3,H,W) plus ``offset`` (N,3), cut to [0, 1]."""
-    still = ((matrix == torch.eye(3)).flatten(1).all(1) & (offset == 0).all(1)).nonzero().flatten().to(images.device)
-    matrix, offset = matrix.to(images), offset.to(images)
-    mixed = torch.baddbmm(offset[:, :, None], matrix, images.flatten(2)).clamp_(0.0, 1.0).view(images.shape)
-    mixed.index_copy_(0, still, images.index_select(0, still))
-    return mixed
-
-
 def _blend_each(images: Tensor, factor: Tensor, kind: Tensor) -> Tensor:
     """Blend each row with what its ``kind`` (N,), a place in BLENDS, says, by its ``factor`` (N,)."""
     shade = gray(images)
@@ -164,3 +124,19 @@ def _blend_each(images: Tensor, factor: Tensor, kind: Tensor) -> Tensor:
     other = shade.mul_(by_row(rest * (kind == BLENDS.index("saturation")), images))
     other.add_(mean.mul_(by_row(rest * (kind == BLENDS.index("contrast")), images)))
     return images.mul_(by_row(factor, images)).add_(other).clamp_(0.0, 1.0)
+
+
+def _jitter_one(image: Tensor, factors: Sequence[float], order: Sequence[int]) -> None:
+    """Apply the four operations to ``image`` (C,H,W) in place, in their ``order``."""
+    for number in order:
+        factor, name = factors[number], (*BLENDS, "hue")[number]
+        if name == "hue" and factor != 0.0:
+            image.copy_(turn_hue(image[None], torch.tensor([factor]))[0])
+        elif name == "brightness" and factor != 1.0:
+            image.mul_(factor).clamp_(0.0, 1.0)
+        elif name == "contrast" and factor != 1.0:
+            mean = gray(image.mean((1, 2))[None, :, None, None])[0]  # (1,1,1)
+            image.mul_(factor).add_(mean, alpha=1.0 - factor).clamp_(0.0, 1.0)
+        elif name == "saturation" and factor != 1.0:
+            shade = gray(image[None])[0]  # (1,H,W)
+            image.mul_(factor).add_(shade, alpha=1.0 - factor).clamp_(0.0, 1.0)

@@ -15,26 +15,31 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pipeline.views.image_plane import filtered
-
 LARGE = 48 * 48  # pixels from which pictures on a CPU go one by one
 
 
-def crop(images: Tensor | Sequence[Tensor], box: Tensor, size: tuple[int, int]) -> Tensor:
+def crop(
+    images: Tensor | Sequence[Tensor], box: Tensor, size: tuple[int, int], mirrored: Tensor | None = None
+) -> Tensor:
     """The boxes (N,4) of ``images``, resized to ``size``: (N,C,*size), floating point in [0, 1] or uint8.
 
     Floating-point images keep their type. uint8 images come out as uint8 where they go one by one, rounded as
-    torchvision rounds them, else as float32, unrounded and divided by 255.
+    torchvision rounds them, else as float32, unrounded and divided by 255. Where ``mirrored`` (N,2) is true, the view
+    is upside down (0) or its left side right (1).
     """
+    mirrored = torch.zeros(len(box), 2, dtype=torch.bool) if mirrored is None else mirrored
     if not isinstance(images, Tensor) or _large(images, size):
-        return torch.cat([_crop_one(image, edges, size) for image, edges in zip(images, box.tolist(), strict=True)])
-    height, width = images.shape[-2:]
-    box = box.to(images.device)
-    down = filters(box[:, 0], box[:, 2], height, size[0])  # (N,rows,H)
-    across = filters(box[:, 1], box[:, 3], width, size[1])  # (N,columns,W)
+        rows = zip(images, box.tolist(), mirrored.tolist(), strict=True)
+        return torch.cat([_crop_one(image, edges, size, mirrors) for image, edges, mirrors in rows])
+    channels, height, width = images.shape[1:]
+    dtype = torch.float32 if images.dtype == torch.uint8 else images.dtype
+    box, mirrored = box.to(images.device), mirrored.to(images.device)
+    down = filters(box[:, 0], box[:, 2], height, size[0], mirrored[:, 0]).to(dtype)  # (N,rows,H)
+    across = filters(box[:, 1], box[:, 3], width, size[1], mirrored[:, 1]).to(dtype)  # (N,columns,W)
     if images.dtype == torch.uint8:
-        return filtered(images.float(), down / 255.0, across)
-    return filtered(images, down.to(images.dtype), across.to(images.dtype))
+        down.div_(255.0)
+    part = images.to(dtype).reshape(-1, channels * height, width) @ across.transpose(1, 2)  # (N,C*H,columns)
+    return down[:, None] @ part.view(-1, channels, height, size[1])
 
 
 def _large(images: Tensor, size: tuple[int, int]) -> bool:
@@ -42,27 +47,30 @@ def _large(images: Tensor, size: tuple[int, int]) -> bool:
     return images.device.type == "cpu" and pixels > LARGE
 
 
-def _crop_one(image: Tensor, box: Sequence[int], size: tuple[int, int]) -> Tensor:
+def _crop_one(image: Tensor, box: Sequence[int], size: tuple[int, int], mirrored: Sequence[bool]) -> Tensor:
     """One box (4,) of one picture, resized: (C,H,W) -> (1,C,rows,columns)."""
     top, left, height, width = box
     part = image[None, :, top : top + height, left : left + width]
-    if (height, width) == size:
-        return part
-    if image.dtype == torch.uint8 and image.device.type != "cpu":
-        return functional.interpolate(part.float(), size=size, mode="bilinear", antialias=True).round_().byte()
-    return functional.interpolate(part, size=size, mode="bilinear", antialias=True)
+    if (height, width) != size:
+        stored = image.dtype == torch.uint8 and image.device.type != "cpu"
+        part = functional.interpolate(part.float() if stored else part, size=size, mode="bilinear", antialias=True)
+        part = part.round_().byte() if stored else part
+    axes = [axis for axis, mirror in zip((-2, -1), mirrored, strict=True) if mirror]
+    return part.flip(axes) if axes else part
 
 
-def filters(start: Tensor, length: Tensor, count: int, out: int) -> Tensor:
+def filters(start: Tensor, length: Tensor, count: int, out: int, mirrored: Tensor) -> Tensor:
     """Matrices (N,out,count) that resize pixels start .. start+length-1 of an axis of ``count`` pixels to ``out``.
 
     The weights of ``torch.nn.functional.interpolate(mode="bilinear", antialias=True)``: a triangle as wide as the
-    larger of an input and an output pixel, normalised within the box.
+    larger of an input and an output pixel, normalised within the box; from its end where ``mirrored`` (N,) is true.
     """
     scale = length.float() / out  # input pixels in an output pixel
-    centre = scale[:, None] * (torch.arange(out, device=start.device) + 0.5)  # (N,out), from the box's start
+    unit = scale.clamp(min=1.0)[:, None]  # half the triangle's width
+    pixel = torch.arange(out, device=start.device) + 0.5
+    centre = scale[:, None] * torch.where(mirrored[:, None], out - pixel, pixel)  # (N,out), from the box's start
     place = torch.arange(count, device=start.device) + 0.5 - start[:, None]  # (N,count), likewise
     place = torch.where((place > 0) & (place < length[:, None]), place, torch.inf)
-    weights = (place[:, None, :] - centre[:, :, None]).abs_()  # (N,out,count)
-    weights = weights.div_(-scale.clamp(min=1.0)[:, None, None]).add_(1.0).clamp_(min=0.0)
+    weights = (place / unit)[:, None, :] - (centre / unit)[:, :, None]  # (N,out,count)
+    weights = weights.abs_().neg_().add_(1.0).clamp_(min=0.0)
     return weights.div_(weights.sum(-1, keepdim=True))
