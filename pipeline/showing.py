@@ -119,8 +119,10 @@ def page(titles: Sequence[str], columns: Sequence[Column]) -> Tensor:
     text, small = ImageFont.load_default(TEXT), ImageFont.load_default(SMALL)
     factor = _factor(max(max(column.images.shape[-2:]) for column in columns))
     tiles = [_tiles(column.images, factor) for column in columns]
-    tall, wide = (max(each.shape[axis] for each in tiles) for axis in (1, 2))
-    widths = [max(wide, round(small.getlength(column.heading))) for column in columns]
+    tall = max(each.shape[1] for each in tiles)
+    widths = [
+        max(each.shape[2], round(small.getlength(column.heading))) for column, each in zip(columns, tiles, strict=True)
+    ]
     lefts, right = [], MARGIN
     for column, width in zip(columns, widths, strict=True):
         lefts.append(right + (APART if column.band else 0))
@@ -137,7 +139,7 @@ def page(titles: Sequence[str], columns: Sequence[Column]) -> Tensor:
     for column, left, each in zip(columns, lefts, tiles, strict=True):
         draw.text((left, head), column.heading, FAINT, small)
         for row, tile in enumerate(each):
-            place = (left + (wide - tile.shape[1]) // 2, top + row * (tall + GAP) + (tall - tile.shape[0]) // 2)
+            place = (left, top + row * (tall + GAP) + (tall - tile.shape[0]) // 2)
             canvas.paste(Image.fromarray(tile), place)
     return torch.from_numpy(np.array(canvas))
 
