@@ -21,6 +21,13 @@ from pipeline.spec import Fault, Refusal, SpecError, nearest
 # Before any library starts its threads: waiting threads sleep. Spinning ones make a busy machine five times slower.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+# Training in large pages takes a tenth off a small network's step. glibc (2.35 on) reads this once, before any code
+# runs, so the process starts anew in place, before anything heavy is imported; a GLIBC_TUNABLES that is set stays.
+TUNABLES = "GLIBC_TUNABLES"
+if sys.platform == "linux" and sys.orig_argv[1:3] == ["-m", "stages.pretrain"] and TUNABLES not in os.environ:
+    os.environ[TUNABLES] = "glibc.malloc.hugetlb=1"
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
 SPECS = Path("specs")
 WORK = Path("work")
 
