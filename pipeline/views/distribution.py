@@ -24,6 +24,7 @@ from torch import Tensor
 from pipeline.spec import Rule, Spec
 
 FAR = 30.0  # standard deviations from which a normal distribution has no mass worth a draw (5e-198)
+FLAT = 1e6  # widths of the range from which on a normal distribution is uniform there, and its digits are lost
 Positive = Annotated[float, Field(gt=0)]
 
 
@@ -110,10 +111,9 @@ class Normal(Spec):
         if self.low >= self.high:
             yield "low", f"must be below high ({self.high:g})"
         elif max(self.low - self.mean, self.mean - self.high) > FAR * self.std:
-            yield (
-                "mean",
-                f"lies over {FAR:g} std from [low, high], where nothing is drawn; move it nearer, or widen std",
-            )
+            yield "mean", f"lies over {FAR:g} std from [low, high], where nothing is drawn; move it, or widen std"
+        elif self.std > FLAT * (self.high - self.low):
+            yield "std", "is so wide that all of [low, high] is equally likely; use {kind: uniform}"
 
     def bounds(self) -> tuple[float, float]:
         return self.low, self.high

@@ -8,6 +8,7 @@ N images (N,C,H,W); matrices (N,3,3) map pixels of the output to pixels of the i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
@@ -35,6 +36,9 @@ class Shift(Spec):
     removes: ClassVar[frozenset[str]] = frozenset({"position"})
     invertible: ClassVar[bool] = True
     group: ClassVar[bool] = True
+
+    def rules(self) -> Iterator[Rule]:
+        yield from within("pixels", self.pixels, Span(-math.inf))
 
     def draw(self, keys: Keys) -> Parameters:
         """``shift`` (N,2): pixels to the right, pixels down."""

@@ -5,6 +5,7 @@ N images (N,C,H,W); matrices as in image_plane.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
@@ -47,6 +48,7 @@ class Affine(Spec):
 
     def rules(self) -> Iterator[Rule]:
         yield from within("degrees", self.degrees, Span(-180, 180))
+        yield from within("pixels", self.pixels, Span(-math.inf))
         yield from within("scale", self.scale, Span(0, open_low=True), "must be two zooms above 0 in rising order")
         yield from within("shear", self.shear, Span(-90, 90, open_low=True, open_high=True))
 

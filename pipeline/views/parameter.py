@@ -34,6 +34,8 @@ from pipeline.views.distribution import (
     mixed_ratio,
 )
 
+LARGEST = 1_000_000  # far beyond all use, and far from what float32 pixels cannot take
+
 
 def _form(value: Any) -> str | None:
     """Which of its forms a parameter has in YAML."""
@@ -96,11 +98,14 @@ class Span(NamedTuple):
 
 def within(name: str, parameter: Parameter, span: Span, pair: str = "") -> Iterator[Rule]:
     """The rule of a field: its parameter stays in ``span``, and a pair rises; ``pair`` is what is said of a pair."""
+    low, high = bounds(parameter)
+    if max(abs(low), abs(high)) > LARGEST:
+        yield name, f"must stay within {LARGEST:,} of 0"
+        return
     if isinstance(parameter, (int, float)):
         if parameter not in span and parameter > span.low:
             yield name, f"must be less than {'' if span.open_high else 'or equal to '}{span.high:g}"
         return
-    low, high = bounds(parameter)
     if low in span and high in span and low <= high:
         return
     yield name, pair if isinstance(parameter, tuple) else f"reaches from {low:g} to {high:g}; must stay {span}"

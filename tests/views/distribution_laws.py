@@ -36,7 +36,7 @@ CONTINUOUS: dict[str, tuple[Any, Any]] = {
     "normal, cut at its top": truncated(3, 1, 3, 9),
     "normal, far upper tail": truncated(0, 1, 9, 12),
     "normal, far lower tail": truncated(0, 1, -30, -25),
-    "normal, all but flat": truncated(0, 1000, -1, 2),
+    "normal, all but flat": truncated(0, 1e5, -1, 2),
 }
 FAMILY: dict[str, Any] = {name: found for name, (found, _) in CONTINUOUS.items()}
 FAMILY |= {"choice": UNEVEN, "constant": Constant(value=1.5)}
