@@ -44,6 +44,17 @@ TRAINING: dict[str, Any] = {
     "precision": "float32",
     "seed": 0,
 }
+CHECK: dict[str, Any] = {
+    "samples": 5000,
+    "seed": 0,
+    "group": None,
+    "words": {},
+    "tolerance": 0.1,
+    "retained": 0.7,
+    "shortcut": 0.5,
+    "matched": 0.05,
+    "accept": [],
+}
 DATA: dict[str, Any] = {
     "source": {"kind": "shapes", "pictures": 96, "seed": 0, "watermark": None},
     "input": {"height": 16, "width": 16, "channels": 3, "fit": "resize", "background": 0},

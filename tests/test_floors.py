@@ -10,7 +10,7 @@ from closure import ROOT, imported
 GROUND = {"spec", "keys"}
 ALONE = {"metrics", "temperature", "projections", "optimizers", "images", "neighbours", "rounding"}
 """One-file families, and plain functions that families share."""
-FAMILIES = {path.parent.name for path in (ROOT / "pipeline").glob("*/__init__.py")} - {"report"} | ALONE
+FAMILIES = {path.parent.name for path in (ROOT / "pipeline").glob("*/__init__.py")} - {"report", "check"} | ALONE
 ALLOWED = {
     "contrast": {"metrics"},
     "objectives": {"contrast", "metrics"},

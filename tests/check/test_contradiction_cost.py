@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small import space
+from small import CHECK, space
 from torch import nn
 
 from pipeline.check import Check, Finding, contradictions, cost, gate, unused_acceptances
@@ -22,7 +22,7 @@ ROTATION = {"kind": "rotation", "degrees": 15}
 
 
 def found(preserves: list[str], *accept: dict[str, str], invariances: tuple[Any, ...] = (GRAYSCALE,)) -> list[Finding]:
-    check = parse({"accept": list(accept)}, Check, "x.yaml")
+    check = parse({**CHECK, "accept": list(accept)}, Check, "x.yaml")
     return list(contradictions(space(invariances=list(invariances), preserves=preserves), check))
 
 
@@ -81,7 +81,7 @@ def test_accepting_one_contradiction_accepts_no_other() -> None:
 
 
 def test_an_acceptance_of_nothing_is_refused() -> None:
-    check = parse({"accept": [accepted("grayscale", "hue"), accepted("rotation", "hue")]}, Check, "x.yaml")
+    check = parse({**CHECK, "accept": [accepted("grayscale", "hue"), accepted("rotation", "hue")]}, Check, "x.yaml")
     rules = list(unused_acceptances(space(invariances=[GRAYSCALE, ROTATION], preserves=["hue"]), check))
     assert rules == [("accept[1]", "rotation does not remove hue, so nothing would be accepted; take it out")]
 

@@ -1,0 +1,56 @@
+"""*Cost*: counts and bytes of the contrast, and the false negatives to expect from the class prior; no data is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline.shards import DataCard
+
+
+def priors(card: DataCard, split: str) -> dict[str, list[float]]:
+    """The share of each class in a split, for every label column of classes."""
+    return {
+        name: [count / card.splits[split] for count in column.counts[split]]
+        for name, column in card.columns.items()
+        if column.kind == "class"
+    }
+
+
+def cost(batch: int, dim: int, ranks: int = 1, shares: Mapping[str, Sequence[float]] | None = None) -> dict[str, Any]:
+    """Counts and bytes of the in-batch contrast of ``batch`` samples, two views each, z of ``dim`` numbers.
+
+    Args:
+        batch: B, samples in the global batch.
+        dim: D, width of z.
+        ranks: processes that each hold B / ranks samples.
+        shares: for each label column, the share of each class.
+
+    Returns:
+        Plain data: views, candidates K of an anchor, log K (nats), logits, positives, negatives, entries and bytes of
+        the similarity matrix (which is not stored), floating-point operations of its product, elements and bytes
+        gathered over ranks, expected false negatives of an anchor for each column, (2B-2)·Σp² (Chuang et al. 2020, 2).
+    """
+    views = 2 * batch
+    entries = views * views
+    return {
+        "samples": batch,
+        "views": views,
+        "candidates": views - 1,
+        "log_k": math.log(views - 1),
+        "logits": views * (views - 1),
+        "positives": views,
+        "negatives": views * (views - 2),
+        "negatives_per_anchor": views - 2,
+        "matrix_entries": entries,
+        "matrix_bytes": {"float32": 4 * entries, "float16": 2 * entries},
+        "product_operations": 2 * entries * dim,
+        "gathered_elements": views * dim,
+        "gathered_bytes": {"float32": 4 * views * dim, "float16": 2 * views * dim},
+        "gathered_from_others": views * dim // ranks * (ranks - 1),
+        "same_class_share": {name: sum(share * share for share in prior) for name, prior in (shares or {}).items()},
+        "false_negatives_per_anchor": {
+            name: (views - 2) * sum(share * share for share in prior) for name, prior in (shares or {}).items()
+        },
+    }
