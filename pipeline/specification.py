@@ -110,8 +110,9 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
         for name in names:
             if columns.get(name) != "class":
                 yield f"space.{section}.column", f"no such label column of classes; {nearest(name, classes)}"
+    of_views = sorted({role.size(canvas.height, canvas.width) for role in space.roles()}, reverse=True)
     for path, code in codes(space, "space"):
-        broken = broken_law(code, data.input.channels, data.input.height, data.input.width)
+        broken = next(filter(None, (broken_law(code, canvas.channels, *size) for size in of_views)), None)
         if broken is not None:
             yield f"{path}.{broken[0]}", broken[1]
     count = data.source.count()
