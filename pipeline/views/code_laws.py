@@ -74,6 +74,11 @@ def _hold(code: Code, user: Any, images: Tensor) -> None:
         if not torch.allclose(alone, result[rows], rtol=0, atol=ROUNDING):
             remedy = "reduce over channels and pixels only, never over the first axis"
             raise _fault(code, user, "apply", f"mixes rows: a picture alone gives another than in a batch; {remedy}")
+    if torch.cuda.is_available():  # where training runs; a tensor made without device= shows here
+        there = {name: values.cuda() for name, values in drawn.items()}
+        moved = code.called(user, "apply", images.cuda(), there).cpu()
+        if not torch.allclose(moved, result, rtol=0, atol=1e-2):
+            raise _fault(code, user, "apply", "gives other images on the GPU than on the CPU")
     _hold_effect(code, user, images)
 
 
