@@ -55,6 +55,15 @@ def test_training_depends_on_all_of_the_space_but_what_it_preserves() -> None:
     assert set(listed_keys("pretrain")) == {"data", "training"} | space - {"space.preserves"}
 
 
+def test_what_runs_user_code_or_names_its_hash_depends_on_the_folder_of_user_files() -> None:
+    assert {name for name, body in STAGES.items() if "${item.files}" in body["deps"]} == {
+        "check",
+        "pretrain",
+        "embed",
+        "export",
+    }
+
+
 @pytest.mark.parametrize("stage", ["pretrain", "embed"])
 def test_no_edit_of_probe_audit_or_export_reaches_training(stage: str) -> None:
     assert not [key for key in listed_keys(stage) if key.split(".")[0] in ("probe", "audit", "export", "check")]
