@@ -27,11 +27,11 @@ from pipeline.views.image_detail import Blur, Noise
 from pipeline.views.image_geometry import HorizontalFlip, RightAngle, Rotation, Shift, VerticalFlip
 from pipeline.views.image_jitter import ColorJitter
 from pipeline.views.image_mixing import ChannelMix, ColorMatrix
-from pipeline.views.image_plane import Parameters
+from pipeline.views.image_plane import Parameters, as_float
 from pipeline.views.image_projection import Affine, Perspective
 from pipeline.views.image_tone import ChannelDrop, ChannelGain, Posterize, Sharpness, Solarize
 from pipeline.views.parameter import bounds
-from pipeline.views.sequence import apply_all, as_float, draw_all, sizing
+from pipeline.views.sequence import apply_all, draw_all, sizing
 
 Invariance = Annotated[
     Shift

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pipeline.views.image_plane import filtered
-from pipeline.views.image_resize import LARGE
+from pipeline.views.image_resize import large
 
 BAND = 16  # pixels of an axis that are made by one small product
 
@@ -30,12 +30,14 @@ def blur(images: Tensor, sigma: Tensor, radius: int) -> Tensor:
     rows = (sigma > 0).nonzero().flatten()
     if radius < 1 or not len(rows):
         return images
-    if images.device.type == "cpu" and height * width > LARGE:
-        blurred = images.clone(memory_format=torch.contiguous_format)
-        for row in rows.tolist():
-            _blur_one(images[row], gaussian(sigma[row], radius).to(images), blurred[row])
-        return blurred
     weights = gaussian(sigma[rows, None], radius)
+    if large(images):
+        blurred = images.new_empty(images.shape)
+        kept = (sigma <= 0).nonzero().flatten()
+        blurred[kept] = images[kept]
+        for row, kernel in zip(rows.tolist(), weights, strict=True):
+            _blur_one(images[row], kernel, blurred[row])
+        return blurred
     down = _matrices(weights, height).to(images)  # (n,H,H)
     across = down if height == width else _matrices(weights, width).to(images)  # (n,W,W)
     rows = rows.to(images.device)
@@ -60,7 +62,7 @@ def _matrices(weights: Tensor, count: int) -> Tensor:
 
 def _blur_one(image: Tensor, weights: Tensor, out: Tensor) -> None:
     """Blur ``image`` (C,H,W) by the kernel ``weights`` (2*radius+1,) along both axes, into ``out`` (C,H,W)."""
-    weights = weights[weights > weights.max() * 2.0**-24]
+    weights = weights[weights > weights[len(weights) // 2] * 2.0**-24].to(image)
     radius = len(weights) // 2
     channels, height, width = image.shape
     tall, wide = -(-height // BAND), -(-width // BAND)  # bands, the last of which may reach beyond the picture

@@ -221,25 +221,28 @@ def saturate(images: Tensor, factor: Tensor) -> Tensor:
     return _blend(images, gray(images), by_row(factor, images))
 
 
-def turn_hue(images: Tensor, turn: Tensor) -> Tensor:
+def turn_hue(images: Tensor, turn: Tensor, out: Tensor | None = None) -> Tensor:
     """Turn the hue of ``images`` (N,3,H,W) by ``turn`` (N,) circles, at the same value and saturation (HSV).
 
     With r, g, b the parts of the chroma that the channels have (one is 0, one is 1), the hue in sixths of the circle,
     from -3 to 3, is 1 - r + g + b with the sign of g - b; and back, red has clip(2 - |hue|, 0, 1), green
-    clip(|hue + 1| - 1, 0, 1), blue clip(|hue - 1| - 1, 0, 1). The usual six cases, without a case.
+    clip(|hue + 1| - 1, 0, 1), blue clip(|hue - 1| - 1, 0, 1). The usual six cases, without a case. ``out`` may be the
+    images themselves.
     """
     red, green, blue = images.unbind(1)  # (N,H,W)
     value = torch.maximum(red, green).maximum(blue)
     low = torch.minimum(red, green).minimum(blue)
-    chroma = value.sub_(low)
+    chroma = value - low
     hue = (green + blue).sub_(red).sub_(low)
     hue = hue.div_(chroma.clamp(min=torch.finfo(images.dtype).tiny)).add_(1.0).copysign_(green - blue)
     hue = hue.add_(6.0 * turn.to(images)[:, None, None])
     hue = hue.sub_((hue / 6.0).round_(), alpha=6.0)
-    turned = torch.empty_like(images)
-    for channel, (centre, sign, offset) in enumerate(((0.0, -1.0, 2.0), (-1.0, 1.0, -1.0), (1.0, 1.0, -1.0))):
-        part = (hue - centre).abs_().mul_(sign).add_(offset).clamp_(0.0, 1.0)
-        torch.addcmul(low, chroma, part, out=turned[:, channel])
+    turned = torch.empty_like(images) if out is None else out
+    # chroma * clip(2 - a, 0, 1) = 2 chroma - chroma * clip(a, 1, 2), and with a - 1 likewise
+    torch.addcmul(value.add_(chroma), chroma, hue.abs().clamp_(1.0, 2.0), value=-1.0, out=turned[:, 0])
+    low = low.sub_(chroma)
+    torch.addcmul(low, chroma, (hue + 1.0).abs_().clamp_(1.0, 2.0), out=turned[:, 1])
+    torch.addcmul(low, chroma, hue.sub_(1.0).abs_().clamp_(1.0, 2.0), out=turned[:, 2])
     return turned.clamp_(0.0, 1.0)
 
 

@@ -16,8 +16,8 @@ from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
 from pipeline.views.image_colour import by_row, draw_factor, gray, needs_colour, turn_hue
 from pipeline.views.image_matrix import jittered, mean_colour, mix, unmixed
-from pipeline.views.image_plane import Parameters, applied
-from pipeline.views.image_resize import LARGE
+from pipeline.views.image_plane import Parameters, applied, as_float
+from pipeline.views.image_resize import large
 from pipeline.views.parameter import Amount, Span, draw, towards, varies, within
 
 BLENDS = ("brightness", "contrast", "saturation")  # numbers 0, 1, 2 of a jitter's order
@@ -88,20 +88,28 @@ class ColorJitter(Spec):
         return needs_colour(channels) if colour else None
 
 
-def jitter(images: Tensor, parameters: Parameters) -> Tensor:
-    """Apply the four operations to ``images`` (N,C,H,W), each row in its own order.
+def jitter(images: Tensor, parameters: Parameters, grays: Sequence[Tensor] = ()) -> Tensor:
+    """Apply the four operations to ``images`` (N,C,H,W), uint8 or floating point, each row in its own order.
 
     Brightness, contrast and saturation are one blend, factor * image + (1 - factor) * other, with the other being
     nothing, the mean of the gray, and the gray. So all rows take their first, second and third blend together, and
     the hue is turned before, between or after them in the rows whose order says so. Large pictures on a CPU go one by
-    one instead: each operation then reads no more of them than it needs.
+    one instead: each operation then reads no more of them than it needs, and they stay in the cache. Rows that are
+    true in one of ``grays``, each (N,), are made gray at last.
     """
-    images = images.clone()
-    if images.device.type == "cpu" and images.shape[-2] * images.shape[-1] > LARGE:
+    if large(images):
+        jittered = images.new_empty(images.shape, dtype=images.dtype if images.is_floating_point() else torch.float32)
         each = torch.stack([parameters[name] for name in (*BLENDS, "hue")], dim=1)  # (N,4)
-        for image, factor, turn in zip(images, each.tolist(), parameters["order"].tolist(), strict=True):
-            _jitter_one(image, factor, turn)
-        return images
+        for row, (numbers, places) in enumerate(zip(each.tolist(), parameters["order"].tolist(), strict=True)):
+            image = jittered[row].copy_(images[row])
+            if not images.is_floating_point():
+                image.div_(255.0)
+            _jitter_one(image, numbers, places)
+            for made in grays:
+                if made[row]:
+                    image.copy_(gray(image[None])[0].expand_as(image))
+        return jittered
+    images = images.clone() if images.is_floating_point() else as_float(images)
     order = parameters["order"]
     slot = (order == HUE).int().argmax(1)  # (N,): how many blends come before the hue
     blends = order[order != HUE].view(-1, 3)  # (N,3): the order of the others
@@ -113,6 +121,9 @@ def jitter(images: Tensor, parameters: Parameters) -> Tensor:
             images.index_copy_(0, where, turn_hue(images.index_select(0, where), parameters["hue"][rows]))
         if step < 3:
             images = _blend_each(images, factors[:, step], blends[:, step])
+    for made in grays:
+        where = made.nonzero().flatten().to(images.device)
+        images.index_copy_(0, where, gray(images.index_select(0, where)).expand(-1, images.shape[1], -1, -1))
     return images
 
 
@@ -131,7 +142,7 @@ def _jitter_one(image: Tensor, factors: Sequence[float], order: Sequence[int]) -
     for number in order:
         factor, name = factors[number], (*BLENDS, "hue")[number]
         if name == "hue" and factor != 0.0:
-            image.copy_(turn_hue(image[None], torch.tensor([factor]))[0])
+            turn_hue(image[None], torch.tensor([factor]), out=image[None])
         elif name == "brightness" and factor != 1.0:
             image.mul_(factor).clamp_(0.0, 1.0)
         elif name == "contrast" and factor != 1.0:

@@ -12,14 +12,19 @@ import torch
 from torch import Tensor
 
 from pipeline.views.image_colour import LUMA
-from pipeline.views.image_plane import Parameters
+from pipeline.views.image_plane import Parameters, as_float
+from pipeline.views.image_resize import large
 
 CONTRAST = 1  # of the order of a jitter: brightness, contrast, saturation, hue
 
 
 def mean_colour(images: Tensor) -> Tensor:
     """The mean colour of ``images`` in [0, 1]: (N,3) on the CPU."""
-    return images.mean((2, 3)).cpu()
+    if images.is_floating_point():
+        return images.mean((2, 3)).cpu()
+    if not large(images):
+        return images.float().mean((2, 3)).div_(255.0).cpu()
+    return torch.stack([image.float().mean((1, 2)) for image in images]).div_(255.0)
 
 
 def unmixed(mean: Tensor) -> Tensor:
@@ -66,6 +71,15 @@ def hue_matrix(turn: Tensor) -> Tensor:
 
 def mix(images: Tensor, matrix: Tensor) -> Tensor:
     """``matrix`` (N,3,4) times the colours of ``images`` (N,3,H,W), cut to [0, 1]; exact where nothing is changed."""
-    matrix = matrix.to(images)
-    mixed = torch.baddbmm(matrix[:, :, 3:], matrix[:, :, :3], images.flatten(2))
-    return mixed.clamp_(0.0, 1.0).view(images.shape)
+    if not images.is_floating_point() and not large(images):
+        images = as_float(images)
+    stored = not images.is_floating_point()
+    matrix = matrix.to(images.device, torch.float32 if stored else images.dtype)
+    offset, linear = matrix[:, :, 3:], matrix[:, :, :3]
+    if not large(images):
+        return torch.baddbmm(offset, linear, images.flatten(2)).clamp_(0.0, 1.0).view(images.shape)
+    mixed = matrix.new_empty(images.shape)
+    for row, image in enumerate(images):  # one stays in the cache
+        image = image.float().div_(255.0) if stored else image
+        torch.addmm(offset[row], linear[row], image.flatten(1), out=mixed[row].view(3, -1)).clamp_(0.0, 1.0)
+    return mixed

@@ -20,6 +20,11 @@ def applied(keys: Keys, probability: float) -> Tensor:
     return keys.uniform("applied") < probability
 
 
+def as_float(images: Tensor) -> Tensor:
+    """uint8 as float32 in [0, 1]; floating point as it is."""
+    return images if images.is_floating_point() else images.float().div_(255.0)
+
+
 def resample(images: Tensor, matrix: Tensor, fill: float = 0.0) -> Tensor:
     """Bilinear values of ``images`` (N,C,H,W) at the mapped pixels; ``fill`` outside. Rows with no motion are exact.
 

@@ -28,7 +28,7 @@ def crop(
     is upside down (0) or its left side right (1).
     """
     mirrored = torch.zeros(len(box), 2, dtype=torch.bool) if mirrored is None else mirrored
-    if not isinstance(images, Tensor) or _large(images, size):
+    if not isinstance(images, Tensor) or large(images) or (images.device.type == "cpu" and size[0] * size[1] > LARGE):
         rows = zip(images, box.tolist(), mirrored.tolist(), strict=True)
         return torch.cat([_crop_one(image, edges, size, mirrors) for image, edges, mirrors in rows])
     channels, height, width = images.shape[1:]
@@ -42,9 +42,9 @@ def crop(
     return down[:, None] @ part.view(-1, channels, height, size[1])
 
 
-def _large(images: Tensor, size: tuple[int, int]) -> bool:
-    pixels = max(images.shape[-2] * images.shape[-1], size[0] * size[1])
-    return images.device.type == "cpu" and pixels > LARGE
+def large(images: Tensor) -> bool:
+    """Whether ``images`` (N,C,H,W) are worked on one by one: their pixels fill a CPU's cache by themselves."""
+    return images.device.type == "cpu" and images.shape[-2] * images.shape[-1] > LARGE
 
 
 def _crop_one(image: Tensor, box: Sequence[int], size: tuple[int, int], mirrored: Sequence[bool]) -> Tensor:

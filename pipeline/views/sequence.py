@@ -22,9 +22,9 @@ from pipeline.keys import Keys
 from pipeline.views.image_colour import Grayscale
 from pipeline.views.image_crop import Sizing
 from pipeline.views.image_geometry import HorizontalFlip, RightAngle, Rotation, Shift, VerticalFlip
-from pipeline.views.image_jitter import ColorJitter
+from pipeline.views.image_jitter import ColorJitter, jitter
 from pipeline.views.image_matrix import grayed, jittered, mean_colour, mix, unmixed
-from pipeline.views.image_plane import Parameters, permute, resample
+from pipeline.views.image_plane import Parameters, as_float, permute, resample
 from pipeline.views.image_projection import Affine, Perspective
 from pipeline.views.image_resize import crop
 
@@ -68,8 +68,8 @@ def apply_all(
             raise TypeError(f"invariance {first.kind} needs images of one size")
         if isinstance(first, get_args(Motion)):
             images = _move(images, taken)
-        elif mixes(first):
-            images = _mix(as_float(images), taken)
+        elif isinstance(first, ColorJitter):
+            images = _jitter(images, taken)
         else:
             images = first.apply(as_float(images), drawn)
     if not isinstance(images, Tensor):
@@ -82,23 +82,14 @@ def sizing(invariance: Invariance) -> TypeGuard[Sizing]:
     return isinstance(invariance, get_args(Sizing))
 
 
-def mixes(invariance: Invariance) -> TypeGuard[ColorJitter]:
-    """Whether an invariance is approximated by a colour matrix, in which neighbours take part."""
-    return isinstance(invariance, ColorJitter) and invariance.method == "matrix"
-
-
-def as_float(images: Tensor) -> Tensor:
-    """uint8 as float32 in [0, 1]; floating point as it is."""
-    return images if images.is_floating_point() else images.float().div_(255.0)
-
-
 def _together(steps: Sequence[Step], other: Step) -> bool:
     """Whether a step is one with those before it."""
     first, invariance = steps[0][0], other[0]
     if sizing(first):
         return isinstance(invariance, get_args(Mirror))
-    if mixes(first):
-        return mixes(invariance) or isinstance(invariance, Grayscale)
+    if isinstance(first, ColorJitter):
+        again = isinstance(invariance, ColorJitter) and invariance.method == first.method == "matrix"
+        return again or isinstance(invariance, Grayscale)
     if not isinstance(first, get_args(Motion)) or not isinstance(invariance, get_args(Motion)):
         return False
     # one resampling: what comes in at the edges must be the same
@@ -127,8 +118,14 @@ def _move(images: Tensor, motions: Sequence[Step]) -> Tensor:
     return resample(as_float(images), matrix, fills[0]) if fills else permute(images, matrix)
 
 
-def _mix(images: Tensor, steps: Sequence[Step]) -> Tensor:
-    """Apply jitters and grays, in their order, as one colour matrix a picture; values are cut once, at the end."""
+def _jitter(images: Tensor, steps: Sequence[Step]) -> Tensor:
+    """Apply a jitter and the grays after it; with others of their kind, all as one matrix a picture if it is by matrix.
+
+    Values are then cut to [0, 1] once, at the end.
+    """
+    first, drawn = steps[0]
+    if first.method == "exact":
+        return jitter(images, drawn, [parameters["gray"] for _, parameters in steps[1:]])
     mean = mean_colour(images)
     matrix = unmixed(mean)
     for invariance, drawn in steps:
