@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import test_view_laws as laws
 import torch
 from small import ROOT, TRAINING, pictures, sharded, space, trained, training, whole
 
@@ -320,6 +322,33 @@ def test_at_of_the_class_is_its_strength_and_combinators_take_it(folder: Path) -
     view = draw_view(images, [mixed], keys(300))
     assert torch.allclose(draw_view(images[7:9], [mixed], keys(300).take([7, 8])), view[7:9], atol=1e-6)
     assert mixed.removes == {"brightness", "position"}
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        laws.test_an_invariance_is_read_back_from_its_own_json,
+        laws.test_strength_0_is_the_identity_and_strength_1_is_itself,
+        laws.test_more_strength_moves_images_further,
+        laws.test_probability_0_is_the_identity,
+        laws.test_the_two_views_of_a_sample_are_independent,
+        laws.test_parameters_are_one_a_sample_on_the_cpu,
+        laws.test_what_an_invariance_removes_are_factors,
+    ],
+    ids=lambda law: law.__name__,
+)
+def test_a_class_without_at_keeps_the_laws_too(folder: Path, law: Callable[[Any], None]) -> None:
+    """The table of laws holds a class with ``at``; the laws of lists of invariances are tried on both below."""
+    law(code())
+
+
+def test_a_class_without_at_keeps_the_laws_of_lists_too(folder: Path) -> None:
+    for invariances in ((code(),), (Shift(pixels=1), code(probability=0.5))):
+        laws.test_a_batch_may_be_split_anywhere(invariances)
+        laws.test_the_same_call_gives_the_same_bits_and_leaves_its_input_alone(invariances)
+        laws.test_shape_and_range_are_kept(invariances)
+        laws.test_the_layout_in_memory_does_not_matter(invariances)
+        laws.test_a_batch_may_be_empty(invariances)
 
 
 LATER = {
