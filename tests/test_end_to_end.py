@@ -28,6 +28,12 @@ CHANGES: dict[str, Any] = {
     "audit__samples": 100,
     "audit__thresholds": [{"measure": "effective_rank.h", "at_least": 1.0}],
 }
+CODE = {"kind": "code", "file": "mine/vignette.py", "name": "Vignette", "arguments": {"amount": 0.2}}
+ONE: dict[str, Any] = {
+    **CHANGES,
+    "space__invariances": [{"kind": "shift", "pixels": 1.5}, {**CODE, "removes": ["brightness"]}],
+}
+"""Spec one, which has code of its own; spec two is CHANGES."""
 
 
 class Repository:
@@ -40,7 +46,9 @@ class Repository:
             shutil.copytree(ROOT / name, root / name, ignore=ignored)
         for name in ("dvc.yaml", ".dvcignore", ".gitignore"):
             shutil.copy(ROOT / name, root / name)
-        self.write("one", whole(**CHANGES))
+        (root / "mine").mkdir()
+        shutil.copy(ROOT / "specs" / "examples" / "code" / "vignette.py", root / "mine")
+        self.write("one", whole(**ONE))
         self.write("two", whole(**CHANGES, training__seed=1))
         for name in ("digits", "shapes"):
             (root / "specs" / f"{name}.yaml").unlink()
@@ -48,7 +56,10 @@ class Repository:
             root / "specs" / "index.yaml",
             {
                 "data": {"digits": {"raw": "specs/none"}},
-                "specs": {name: {"data": "digits", "files": "specs/none"} for name in ("one", "two")},
+                "specs": {
+                    "one": {"data": "digits", "files": "mine"},
+                    "two": {"data": "digits", "files": "specs/none"},
+                },
             },
         )
         self.git("init", "--quiet")
@@ -92,9 +103,9 @@ class Repository:
 
     def would_run(self, **changes: Any) -> set[str]:
         """What an edit of spec one would run first, by itself; the spec is put back."""
-        self.write("one", whole(**{**CHANGES, **changes}))
+        self.write("one", whole(**{**ONE, **changes}))
         stages = self.repro("--dry")
-        self.write("one", whole(**CHANGES))
+        self.write("one", whole(**ONE))
         return stages
 
 
@@ -134,8 +145,19 @@ def test_from_specs_to_bundles_and_what_an_edit_reruns(tmp_path: Path) -> None:
     assert repository.repro() <= {"validate", "report"}
 
     # an edited probe
-    repository.write("one", whole(**CHANGES, probe__k=7))
+    repository.write("one", whole(**ONE, probe__k=7))
     assert repository.repro() == {"validate", "probe@one", "judge@one", "report"}  # the verdict kept its bytes
+
+    # an edited file of user code: the stages that run it or name its hash, and nothing of the other spec
+    file = root / "mine" / "vignette.py"
+    file.write_text(file.read_text().replace("0.3", "0.2"))
+    assert repository.repro("--dry") == {"check@one", "pretrain@one", "embed@one", "export@one"}
+    before = json.loads((root / "work" / "export" / "one" / "card.json").read_text())
+    assert repository.repro() >= {"check@one", "pretrain@one", "embed@one", "export@one"}
+    after = json.loads((root / "work" / "export" / "one" / "card.json").read_text())
+    assert after["space"] == before["space"]
+    assert after["space_identity"] != before["space_identity"]
+    assert not list(root.glob("mine/*/")), "nothing compiled is left beside it"
 
     # an experiment with another temperature
     repository.commit()
