@@ -126,13 +126,13 @@ def picture(found: dict[str, Any], file: Path) -> None:
             label = NAMES[system] if number == 0 else None
             seconds, losses = [point[1] for point in run["curve"]], [point[2] for point in run["curve"]]
             loss.plot(seconds, losses, color=COLOURS[system], linewidth=1.1, alpha=0.8, label=label)
-        for axes, values in (
-            (speed, [run["images_per_second"] for run in own]),
-            (accuracy, [100 * run["knn"] for run in own]),
+        for axes, values, shown in (
+            (speed, [run["images_per_second"] for run in own], f"{row['images_per_second']:.0f}"),
+            (accuracy, [100 * run["knn"] for run in own], f"{row['knn']:.1f}"),
         ):
             axes.plot([place] * len(own), values, "o", color=COLOURS[system], markersize=5, alpha=0.75)
-            axes.annotate(f"{fmean(values):.0f}" if axes is speed else f"{fmean(values):.1f}", (place, fmean(values)),
-                          textcoords="offset points", xytext=(9, -3), color=COLOURS[system], fontsize=9)  # fmt: skip
+            at = (place, fmean(values))
+            axes.annotate(shown, at, (9, -3), textcoords="offset points", color=COLOURS[system], fontsize=9)
         speed.bar(place, row["images_per_second"], width=0.55, color=COLOURS[system], alpha=0.18)
         if row["knn_interval"]:
             low, high = row["knn_interval"]
