@@ -20,6 +20,7 @@ from pipeline.spec import Refusal
 from pipeline.views.code import Code, CodeFault, code_digests, codes, located
 from pipeline.views.combinators import Choose, Combinator, Compose, Maybe, Repeat
 from pipeline.views.factors import FACTORS, MEANINGS, SYNONYMS, factor
+from pipeline.views.grouping import sizing
 from pipeline.views.image_colour import Brightness, Contrast, Grayscale, Hue, Saturation
 from pipeline.views.image_crop import CentreCrop, Resize, ResizedCrop, Sizing
 from pipeline.views.image_damage import Erase, Jpeg
@@ -31,7 +32,7 @@ from pipeline.views.image_plane import Parameters, as_float
 from pipeline.views.image_projection import Affine, Perspective
 from pipeline.views.image_tone import ChannelDrop, ChannelGain, Posterize, Sharpness, Solarize
 from pipeline.views.parameter import bounds
-from pipeline.views.sequence import apply_all, draw_all, sizing
+from pipeline.views.sequence import apply_all, draw_all
 
 Invariance = Annotated[
     Shift
@@ -78,7 +79,7 @@ undoes it, but for rounding and the canvas's edge) and whether all of its kind f
 for _combinator in get_args(Combinator):  # made of invariances, so complete only now
     _combinator.model_rebuild(_types_namespace={"Invariance": Invariance})
 
-BLOCK = 2**20  # values that are worked on at a time on a CPU: 4 MiB
+BLOCK = 2**22  # values that are worked on at a time on a CPU: 16 MiB
 
 __all__ = [
     "FACTORS",

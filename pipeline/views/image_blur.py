@@ -30,14 +30,12 @@ def blur(images: Tensor, sigma: Tensor, radius: int) -> Tensor:
     rows = (sigma > 0).nonzero().flatten()
     if radius < 1 or not len(rows):
         return images
-    weights = gaussian(sigma[rows, None], radius)
     if large(images):
-        blurred = images.new_empty(images.shape)
-        kept = (sigma <= 0).nonzero().flatten()
-        blurred[kept] = images[kept]
-        for row, kernel in zip(rows.tolist(), weights, strict=True):
-            _blur_one(images[row], kernel, blurred[row])
+        blurred = images.clone()
+        for row, weights in kernels(sigma, radius).items():
+            blurred[row] = blur_one(images[row], weights)
         return blurred
+    weights = gaussian(sigma[rows, None], radius)
     down = _matrices(weights, height).to(images)  # (n,H,H)
     across = down if height == width else _matrices(weights, width).to(images)  # (n,W,W)
     rows = rows.to(images.device)
@@ -50,6 +48,15 @@ def gaussian(sigma: Tensor, radius: int) -> Tensor:
     return torch.softmax(-0.5 * (offsets / sigma) ** 2, dim=-1)
 
 
+def kernels(sigma: Tensor, radius: int) -> dict[int, Tensor]:
+    """The kernels of the rows that are blurred, without the weights that are lost in the rounding of the middle one."""
+    rows = (sigma > 0).nonzero().flatten() if radius > 0 else sigma.new_empty(0, dtype=torch.int64)
+    weights = gaussian(sigma[rows, None], max(radius, 0))
+    widths = (weights > weights[:, radius : radius + 1] * 2.0**-24).sum(1).tolist()
+    pairs = zip(rows.tolist(), weights, widths, strict=True)
+    return {row: kernel[radius - width // 2 : radius + width // 2 + 1] for row, kernel, width in pairs}
+
+
 def _matrices(weights: Tensor, count: int) -> Tensor:
     """Matrices (n,count,count) that filter an axis of ``count`` pixels, reflected at its ends (edge not repeated)."""
     radius = weights.shape[1] // 2
@@ -60,14 +67,15 @@ def _matrices(weights: Tensor, count: int) -> Tensor:
     return matrices.scatter_add_(2, index, weights[:, None, :].expand_as(index))
 
 
-def _blur_one(image: Tensor, weights: Tensor, out: Tensor) -> None:
-    """Blur ``image`` (C,H,W) by the kernel ``weights`` (2*radius+1,) along both axes, into ``out`` (C,H,W)."""
-    weights = weights[weights > weights[len(weights) // 2] * 2.0**-24].to(image)
+def blur_one(image: Tensor, weights: Tensor) -> Tensor:
+    """Blur ``image`` (C,H,W) by the kernel ``weights`` (2*radius+1,) along both axes: (C,H,W)."""
+    weights = weights.to(image)
     radius = len(weights) // 2
     channels, height, width = image.shape
     tall, wide = -(-height // BAND), -(-width // BAND)  # bands, the last of which may reach beyond the picture
     spare = (0, wide * BAND - width, 0, tall * BAND - height)
-    padded = functional.pad(functional.pad(image, (radius,) * 4, mode="reflect"), spare).contiguous()  # (C,H',W')
+    padded = functional.pad(image, (radius,) * 4, mode="reflect").contiguous()
+    padded = functional.pad(padded, spare) if any(spare) else padded  # (C,H',W')
     band = image.new_zeros(BAND, BAND + 2 * radius)
     band.as_strided((BAND, len(weights)), (BAND + 2 * radius + 1, 1)).copy_(weights)  # row i begins at i
     columns = padded.shape[2]
@@ -81,7 +89,4 @@ def _blur_one(image: Tensor, weights: Tensor, out: Tensor) -> None:
     window = part.as_strided((wide, lines, BAND + 2 * radius), (BAND, columns, 1))
     done = torch.bmm(window, band.T.expand(wide, -1, -1))  # (wide,lines,BAND)
     done = done.view(wide, channels, tall * BAND, BAND).permute(1, 2, 0, 3)[:, :height]  # (C,H,wide,BAND)
-    if wide * BAND == width:
-        out.view(channels, height, wide, BAND).copy_(done)
-    else:
-        out.copy_(done.reshape(channels, height, -1)[:, :, :width])
+    return done.reshape(channels, height, -1)[:, :, :width]

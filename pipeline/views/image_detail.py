@@ -42,7 +42,12 @@ class Blur(Spec):
         return {"sigma": draw(keys, "sigma", self.sigma) * applied(keys, self.probability)}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
-        return blur(images, parameters["sigma"], radius=math.ceil(4 * bounds(self.sigma)[1]))
+        return blur(images, parameters["sigma"], self.radius)
+
+    @property
+    def radius(self) -> int:
+        """Of the kernel: pixels on each side of the middle one."""
+        return math.ceil(4 * bounds(self.sigma)[1])
 
     def at(self, strength: float) -> Blur:
         """The same with its range scaled by ``strength`` in [0, 1]; 0 is the identity."""

@@ -15,8 +15,8 @@ from torch import Tensor
 from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
 from pipeline.views.image_colour import by_row, draw_factor, gray, needs_colour, turn_hue
-from pipeline.views.image_matrix import jittered, mean_colour, mix, unmixed
-from pipeline.views.image_plane import Parameters, applied, as_float
+from pipeline.views.image_matrix import jittered, mix, unmixed
+from pipeline.views.image_plane import Parameters, applied
 from pipeline.views.image_resize import large
 from pipeline.views.parameter import Amount, Span, draw, towards, varies, within
 
@@ -75,8 +75,7 @@ class ColorJitter(Spec):
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         if self.method == "exact":
             return jitter(images, parameters)
-        mean = mean_colour(images)
-        return mix(images, jittered(unmixed(mean), mean, parameters))
+        return mix(images, jittered(unmixed(len(images)), parameters))
 
     def at(self, strength: float) -> ColorJitter:
         """The same with its ranges scaled by ``strength`` in [0, 1]; 0 is the identity."""
@@ -88,28 +87,19 @@ class ColorJitter(Spec):
         return needs_colour(channels) if colour else None
 
 
-def jitter(images: Tensor, parameters: Parameters, grays: Sequence[Tensor] = ()) -> Tensor:
-    """Apply the four operations to ``images`` (N,C,H,W), uint8 or floating point, each row in its own order.
+def jitter(images: Tensor, parameters: Parameters) -> Tensor:
+    """Apply the four operations to ``images`` (N,C,H,W), each row in its own order.
 
     Brightness, contrast and saturation are one blend, factor * image + (1 - factor) * other, with the other being
     nothing, the mean of the gray, and the gray. So all rows take their first, second and third blend together, and
     the hue is turned before, between or after them in the rows whose order says so. Large pictures on a CPU go one by
-    one instead: each operation then reads no more of them than it needs, and they stay in the cache. Rows that are
-    true in one of ``grays``, each (N,), are made gray at last.
+    one instead: each operation then reads no more of them than it needs.
     """
+    images = images.clone()
     if large(images):
-        jittered = images.new_empty(images.shape, dtype=images.dtype if images.is_floating_point() else torch.float32)
-        each = torch.stack([parameters[name] for name in (*BLENDS, "hue")], dim=1)  # (N,4)
-        for row, (numbers, places) in enumerate(zip(each.tolist(), parameters["order"].tolist(), strict=True)):
-            image = jittered[row].copy_(images[row])
-            if not images.is_floating_point():
-                image.div_(255.0)
-            _jitter_one(image, numbers, places)
-            for made in grays:
-                if made[row]:
-                    image.copy_(gray(image[None])[0].expand_as(image))
-        return jittered
-    images = images.clone() if images.is_floating_point() else as_float(images)
+        for image, factor, turn in zip(images, *numbers_of(parameters), strict=True):
+            jitter_one(image, factor, turn)
+        return images
     order = parameters["order"]
     slot = (order == HUE).int().argmax(1)  # (N,): how many blends come before the hue
     blends = order[order != HUE].view(-1, 3)  # (N,3): the order of the others
@@ -121,9 +111,6 @@ def jitter(images: Tensor, parameters: Parameters, grays: Sequence[Tensor] = ())
             images.index_copy_(0, where, turn_hue(images.index_select(0, where), parameters["hue"][rows]))
         if step < 3:
             images = _blend_each(images, factors[:, step], blends[:, step])
-    for made in grays:
-        where = made.nonzero().flatten().to(images.device)
-        images.index_copy_(0, where, gray(images.index_select(0, where)).expand(-1, images.shape[1], -1, -1))
     return images
 
 
@@ -137,8 +124,14 @@ def _blend_each(images: Tensor, factor: Tensor, kind: Tensor) -> Tensor:
     return images.mul_(by_row(factor, images)).add_(other).clamp_(0.0, 1.0)
 
 
-def _jitter_one(image: Tensor, factors: Sequence[float], order: Sequence[int]) -> None:
-    """Apply the four operations to ``image`` (C,H,W) in place, in their ``order``."""
+def numbers_of(parameters: Parameters) -> tuple[list[list[float]], list[list[int]]]:
+    """For each row, the factors of brightness, contrast and saturation and the turn of the hue; and their order."""
+    factors = torch.stack([parameters[name] for name in (*BLENDS, "hue")], dim=1)  # (N,4)
+    return factors.tolist(), parameters["order"].tolist()
+
+
+def jitter_one(image: Tensor, factors: Sequence[float], order: Sequence[int]) -> Tensor:
+    """Apply the four operations to ``image`` (C,H,W) in place, in their ``order``, and return it."""
     for number in order:
         factor, name = factors[number], (*BLENDS, "hue")[number]
         if name == "hue" and factor != 0.0:
@@ -151,3 +144,4 @@ def _jitter_one(image: Tensor, factors: Sequence[float], order: Sequence[int]) -
         elif name == "saturation" and factor != 1.0:
             shade = gray(image[None])[0]  # (1,H,W)
             image.mul_(factor).add_(shade, alpha=1.0 - factor).clamp_(0.0, 1.0)
+    return image

@@ -28,9 +28,10 @@ def crop(
     is upside down (0) or its left side right (1).
     """
     mirrored = torch.zeros(len(box), 2, dtype=torch.bool) if mirrored is None else mirrored
-    if not isinstance(images, Tensor) or large(images) or (images.device.type == "cpu" and size[0] * size[1] > LARGE):
+    if resized_apart(images, size):
         rows = zip(images, box.tolist(), mirrored.tolist(), strict=True)
-        return torch.cat([_crop_one(image, edges, size, mirrors) for image, edges, mirrors in rows])
+        return torch.stack([crop_one(image, edges, size, mirrors) for image, edges, mirrors in rows])
+    assert isinstance(images, Tensor)
     channels, height, width = images.shape[1:]
     dtype = torch.float32 if images.dtype == torch.uint8 else images.dtype
     box, mirrored = box.to(images.device), mirrored.to(images.device)
@@ -43,12 +44,19 @@ def crop(
 
 
 def large(images: Tensor) -> bool:
-    """Whether ``images`` (N,C,H,W) are worked on one by one: their pixels fill a CPU's cache by themselves."""
+    """Whether ``images`` (N,C,H,W) are worked on one by one: on a CPU, a few of them fill its cache."""
     return images.device.type == "cpu" and images.shape[-2] * images.shape[-1] > LARGE
 
 
-def _crop_one(image: Tensor, box: Sequence[int], size: tuple[int, int], mirrored: Sequence[bool]) -> Tensor:
-    """One box (4,) of one picture, resized: (C,H,W) -> (1,C,rows,columns)."""
+def resized_apart(images: Tensor | Sequence[Tensor], size: tuple[int, int]) -> bool:
+    """Whether pictures are brought to ``size`` one by one."""
+    if not isinstance(images, Tensor):
+        return True
+    return large(images) or (images.device.type == "cpu" and size[0] * size[1] > LARGE)
+
+
+def crop_one(image: Tensor, box: Sequence[int], size: tuple[int, int], mirrored: Sequence[bool]) -> Tensor:
+    """One box (4,) of one picture, resized: (C,H,W) -> (C,rows,columns)."""
     top, left, height, width = box
     part = image[None, :, top : top + height, left : left + width]
     if (height, width) != size:
@@ -56,7 +64,7 @@ def _crop_one(image: Tensor, box: Sequence[int], size: tuple[int, int], mirrored
         part = functional.interpolate(part.float() if stored else part, size=size, mode="bilinear", antialias=True)
         part = part.round_().byte() if stored else part
     axes = [axis for axis, mirror in zip((-2, -1), mirrored, strict=True) if mirror]
-    return part.flip(axes) if axes else part
+    return (part.flip(axes) if axes else part)[0]
 
 
 def filters(start: Tensor, length: Tensor, count: int, out: int, mirrored: Tensor) -> Tensor:
