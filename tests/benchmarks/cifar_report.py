@@ -81,6 +81,8 @@ def text(found: dict[str, Any]) -> str:
     if floor:
         lines += ["", f"Untrained encoder: {fmean(floor):.1f} % kNN."]
     agreement = min((run["knn_agreement"] for run in found["runs"]), default=1.0)
+    if any(run["seconds"] > 60 * found["minutes"] + 1 for run in found["runs"]):
+        lines += ["A run took longer than it had: one epoch is the least that the pipeline trains."]
     sizes = sorted({run["parameters"] for run in found["runs"]})
     lines += [f"Parameters with the head: {', '.join(f'{size:,}' for size in sizes)} in all of them."]
     lines += [f"The pipeline's own kNN probe gives at least {100 * agreement:.2f} % of the same answers as lightly's."]
