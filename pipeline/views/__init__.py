@@ -32,7 +32,7 @@ from pipeline.views.image_plane import Parameters, as_float
 from pipeline.views.image_projection import Affine, Perspective
 from pipeline.views.image_tone import ChannelDrop, ChannelGain, Posterize, Sharpness, Solarize
 from pipeline.views.parameter import bounds
-from pipeline.views.sequence import apply_all, draw_all
+from pipeline.views.sequence import Images, apply_all, draw_all
 
 Invariance = Annotated[
     Shift
@@ -78,8 +78,6 @@ undoes it, but for rounding and the canvas's edge) and whether all of its kind f
 
 for _combinator in get_args(Combinator):  # made of invariances, so complete only now
     _combinator.model_rebuild(_types_namespace={"Invariance": Invariance})
-
-BLOCK = 2**22  # values that are worked on at a time on a CPU: 16 MiB
 
 __all__ = [
     "FACTORS",
@@ -135,9 +133,6 @@ __all__ = [
 ]
 
 
-Images = Tensor | Sequence[Tensor]
-
-
 def draw_view(
     images: Images, invariances: Sequence[Invariance], keys: Keys, size: tuple[int, int] | None = None
 ) -> Tensor:
@@ -190,15 +185,7 @@ def apply_view(
     if isinstance(images, Tensor) and images.dtype in (torch.float16, torch.bfloat16):
         # half precision has too few digits for coordinates and for sums over filters
         return apply_view(images.float(), invariances, parameters, size).to(images.dtype)
-    # blocks that stay in the cache; a view is a function of its own row, so blocks change nothing
-    device = images.device if isinstance(images, Tensor) else images[0].device
-    count = max(1, BLOCK // (channels * size[0] * size[1])) if device.type == "cpu" else len(images)
-    parts = []
-    for start in range(0, len(images), count):
-        rows = slice(start, start + count)
-        block = [{name: values[rows] for name, values in drawn.items()} for drawn in parameters]
-        parts.append(apply_all(images[rows], invariances, block, size))
-    return torch.cat(parts) if len(parts) > 1 else parts[0]
+    return apply_all(images, invariances, parameters, size)
 
 
 def _shape(images: Images) -> tuple[int, int, int]:

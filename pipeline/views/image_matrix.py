@@ -14,7 +14,6 @@ from torch import Tensor
 
 from pipeline.views.image_colour import LUMA
 from pipeline.views.image_plane import Parameters
-from pipeline.views.image_resize import large
 
 CONTRAST = 1  # of the order of a jitter: brightness, contrast, saturation, hue
 
@@ -62,17 +61,7 @@ def hue_matrix(turn: Tensor) -> Tensor:
 
 def mix(images: Tensor, mixture: Tensor) -> Tensor:
     """Apply ``mixture`` (N,3,6) to ``images`` (N,3,H,W), cut to [0, 1]; exact where nothing is changed."""
-    if large(images):
-        return torch.stack([mix_one(image, each) for image, each in zip(images, mixture, strict=True)])
     mixture = mixture.to(images)
     pixels = images.flatten(2)  # (N,3,H*W)
     offset = mixture[:, :, 3:] @ pixels.mean(2, keepdim=True)  # (N,3,1)
     return torch.baddbmm(offset, mixture[:, :, :3], pixels).clamp_(0.0, 1.0).view(images.shape)
-
-
-def mix_one(image: Tensor, mixture: Tensor) -> Tensor:
-    """The same of one picture: (3,H,W) and (3,6) -> (3,H,W)."""
-    mixture = mixture.to(image)
-    pixels = image.flatten(1)  # (3,H*W)
-    offset = mixture[:, 3:] @ pixels.mean(1, keepdim=True)
-    return torch.addmm(offset, mixture[:, :3], pixels).clamp_(0.0, 1.0).view(image.shape)

@@ -35,10 +35,9 @@ def crop(
     channels, height, width = images.shape[1:]
     dtype = torch.float32 if images.dtype == torch.uint8 else images.dtype
     box, mirrored = box.to(images.device), mirrored.to(images.device)
-    down = filters(box[:, 0], box[:, 2], height, size[0], mirrored[:, 0]).to(dtype)  # (N,rows,H)
+    unit = 1.0 / 255.0 if images.dtype == torch.uint8 else 1.0
+    down = filters(box[:, 0], box[:, 2], height, size[0], mirrored[:, 0], unit).to(dtype)  # (N,rows,H)
     across = filters(box[:, 1], box[:, 3], width, size[1], mirrored[:, 1]).to(dtype)  # (N,columns,W)
-    if images.dtype == torch.uint8:
-        down.div_(255.0)
     part = images.to(dtype).reshape(-1, channels * height, width) @ across.transpose(1, 2)  # (N,C*H,columns)
     return down[:, None] @ part.view(-1, channels, height, size[1])
 
@@ -67,11 +66,12 @@ def crop_one(image: Tensor, box: Sequence[int], size: tuple[int, int], mirrored:
     return (part.flip(axes) if axes else part)[0]
 
 
-def filters(start: Tensor, length: Tensor, count: int, out: int, mirrored: Tensor) -> Tensor:
+def filters(start: Tensor, length: Tensor, count: int, out: int, mirrored: Tensor, total: float = 1.0) -> Tensor:
     """Matrices (N,out,count) that resize pixels start .. start+length-1 of an axis of ``count`` pixels to ``out``.
 
     The weights of ``torch.nn.functional.interpolate(mode="bilinear", antialias=True)``: a triangle as wide as the
-    larger of an input and an output pixel, normalised within the box; from its end where ``mirrored`` (N,) is true.
+    larger of an input and an output pixel, normalised within the box to a sum of ``total``; from its end where
+    ``mirrored`` (N,) is true.
     """
     scale = length.float() / out  # input pixels in an output pixel
     unit = scale.clamp(min=1.0)[:, None]  # half the triangle's width
@@ -80,5 +80,5 @@ def filters(start: Tensor, length: Tensor, count: int, out: int, mirrored: Tenso
     place = torch.arange(count, device=start.device) + 0.5 - start[:, None]  # (N,count), likewise
     place = torch.where((place > 0) & (place < length[:, None]), place, torch.inf)
     weights = (place / unit)[:, None, :] - (centre / unit)[:, :, None]  # (N,out,count)
-    weights = weights.abs_().neg_().add_(1.0).clamp_(min=0.0)
-    return weights.div_(weights.sum(-1, keepdim=True))
+    torch.sub(1.0, weights.abs_(), out=weights).clamp_(min=0.0)
+    return weights.mul_(total / weights.sum(-1, keepdim=True))

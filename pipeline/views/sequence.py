@@ -1,13 +1,16 @@
-"""A list of invariances, applied in order, neighbours together where they are one operation.
+"""A list of invariances, applied in order, neighbours together where they are one operation, in blocks that stay in the
+cache: a view is a function of its own row, so blocks change nothing.
 
-The first may take pictures of any size and fix the size (``image_crop``).
+What the parameters alone decide is computed for the whole batch first; then a block is taken through all operations.
+Of large pictures on a CPU, a block is one picture, but for operations whose overhead asks for more.
 
-N images (N,C,H,W).
+N images (N,C,H,W), or a list of N (C,H_i,W_i).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, get_args
 
 import torch
@@ -15,13 +18,20 @@ from torch import Tensor
 
 from pipeline.keys import Keys
 from pipeline.views.grouping import Motion, Resampled, Step, by_matrix, grouped, mirrored, mixture, sizing
+from pipeline.views.image_colour import Grayscale
+from pipeline.views.image_detail import Blur
+from pipeline.views.image_jitter import ColorJitter
 from pipeline.views.image_matrix import mix
 from pipeline.views.image_plane import Parameters, as_float, permute, resample
-from pipeline.views.image_resize import crop
-from pipeline.views.one_by_one import chain, run
+from pipeline.views.image_resize import LARGE, crop
 
 if TYPE_CHECKING:
     from pipeline.views import Invariance
+
+BLOCK = 2**20  # values that are worked on at a time on a CPU: 4 MiB
+Images = Tensor | Sequence[Tensor]
+Operation = Callable[[Images, slice], Tensor]
+"""A block of images, which are not written to, and their rows -> what they become."""
 
 
 def draw_all(invariances: Sequence[Invariance], keys: Keys) -> list[Parameters]:
@@ -30,7 +40,7 @@ def draw_all(invariances: Sequence[Invariance], keys: Keys) -> list[Parameters]:
 
 
 def apply_all(
-    images: Tensor | Sequence[Tensor],
+    images: Images,
     invariances: Sequence[Invariance],
     parameters: Sequence[Parameters],
     size: tuple[int, int] | None = None,
@@ -41,33 +51,81 @@ def apply_all(
     """
     size = size or (images[0].shape[-2], images[0].shape[-1])
     groups = grouped(list(zip(invariances, parameters, strict=True)))
+    device = images.device if isinstance(images, Tensor) else images[0].device
+    values = images[0].shape[0] * size[0] * size[1]
+    large = size[0] * size[1] > LARGE
     while groups:
-        operations = chain(images, groups, size)
-        images = run(images, operations) if operations else _at_once(images, groups[0], size)
-        groups = groups[max(1, len(operations)) :]
+        alone = large and _alone(groups[0])
+        together = list(takewhile(lambda group: not large or _alone(group) == alone, groups))  # noqa: B023
+        count = (1 if alone else max(1, BLOCK // values)) if device.type == "cpu" else len(images)
+        sizes = [_sizes(images), *[torch.tensor(size).expand(len(images), 2)] * (len(together) - 1)]
+        operations = [_operation(*each, size) for each in zip(together, sizes, strict=True)]
+        images = _in_blocks(images, operations, count)
+        groups = groups[len(together) :]
     if not isinstance(images, Tensor):
         raise TypeError("nothing brings the images to one size")
     return as_float(images)
 
 
-def _at_once(images: Tensor | Sequence[Tensor], group: Sequence[Step], size: tuple[int, int]) -> Tensor:
-    """Apply neighbours that are one operation to a batch."""
-    first, drawn = group[0]
-    if not isinstance(images, Tensor):
-        raise TypeError(f"invariance {first.kind} needs images of one size")
+def _in_blocks(images: Images, operations: Sequence[Operation], count: int) -> Tensor:
+    """Take blocks of ``count`` images through all operations."""
+    views: Tensor | None = None
+    for start in range(0, len(images), count):
+        rows = slice(start, min(start + count, len(images)))
+        block = images[rows]
+        for operation in operations:
+            block = operation(block, rows)
+        view = as_float(torch.as_tensor(block))
+        if count >= len(images):
+            return view
+        views = view.new_empty(len(images), *view.shape[1:]) if views is None else views
+        views[rows] = view
+    if views is None:
+        raise ValueError("no images")
+    return views
+
+
+def _alone(group: Sequence[Step]) -> bool:
+    """Whether an operation is as fast on one large picture as on several."""
+    return sizing(group[0][0]) or isinstance(group[0][0], ColorJitter | Grayscale | Blur)
+
+
+def _sizes(images: Images) -> Tensor:
+    """Height and width of each: (N,2)."""
+    if isinstance(images, Tensor):
+        return torch.tensor(images.shape[-2:]).expand(len(images), 2)
+    return torch.tensor([image.shape[-2:] for image in images])
+
+
+def _operation(group: Sequence[Step], sizes: Tensor, size: tuple[int, int]) -> Operation:
+    """Neighbours that are one operation, on a block of images of ``sizes`` (N,2); those of the views are ``size``."""
+    (first, drawn), count = group[0], len(sizes)
     if sizing(first):
-        heights, widths = (torch.full((len(images),), side) for side in images.shape[-2:])
-        return crop(images, first.boxes(drawn, heights, widths, size), size, mirrored(group[1:], len(images)))
-    if isinstance(first, get_args(Motion)):
-        return _move(images, group)
+        heights, widths = sizes.unbind(1)
+        boxes, mirrors = first.boxes(drawn, heights, widths, size), mirrored(group[1:], count)
+        return lambda block, rows: crop(block, boxes[rows], size, mirrors[rows])
     if by_matrix(first):
-        return mix(as_float(images), mixture(group, len(images)))
-    applied: Tensor = first.apply(as_float(images), drawn)
-    return applied
+        mixed = mixture(group, count)
+        return lambda block, rows: mix(_batch(block), mixed[rows])
+    if isinstance(first, get_args(Motion)):
+        return lambda block, rows: _move(block, [(motion, _rows(drawn, rows)) for motion, drawn in group])
+    return lambda block, rows: first.apply(_batch(block), _rows(drawn, rows))
 
 
-def _move(images: Tensor, motions: Sequence[Step]) -> Tensor:
+def _batch(block: Images) -> Tensor:
+    if not isinstance(block, Tensor):
+        raise TypeError("pictures of several sizes need a sizing first")
+    return as_float(block)
+
+
+def _rows(parameters: Parameters, rows: slice) -> Parameters:
+    return {name: values[rows] for name, values in parameters.items()}
+
+
+def _move(images: Images, motions: Sequence[Step]) -> Tensor:
     """Apply motions, in their order, as one map."""
+    if not isinstance(images, Tensor):
+        raise TypeError("pictures of several sizes need a sizing first")
     matrix = torch.eye(3).expand(len(images), 3, 3)
     for motion, parameters in motions:
         matrix = matrix @ motion.matrix(parameters, *images.shape[-2:])

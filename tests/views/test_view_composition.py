@@ -177,5 +177,5 @@ def test_large_batches_are_worked_on_in_blocks_without_a_trace(monkeypatch: pyte
     images = torch.rand(20, 3, 8, 8, generator=torch.Generator().manual_seed(0))
     invariances = [ResizedCrop(), Shift(pixels=2), Grayscale()]
     whole = draw_view(images, invariances, keys(20))
-    monkeypatch.setattr("pipeline.views.BLOCK", 3 * 3 * 8 * 8)
+    monkeypatch.setattr("pipeline.views.sequence.BLOCK", 3 * 3 * 8 * 8)
     assert torch.allclose(draw_view(images, invariances, keys(20)), whole, atol=1e-6)
