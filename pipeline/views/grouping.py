@@ -18,7 +18,7 @@ from pipeline.views.image_colour import Grayscale
 from pipeline.views.image_crop import Sizing
 from pipeline.views.image_geometry import HorizontalFlip, RightAngle, Rotation, Shift, VerticalFlip
 from pipeline.views.image_jitter import ColorJitter
-from pipeline.views.image_matrix import grayed, jittered, unmixed
+from pipeline.views.image_matrix import followed, grayed, jitter_mixture
 from pipeline.views.image_plane import Parameters
 from pipeline.views.image_projection import Affine, Perspective
 
@@ -59,11 +59,12 @@ def mirrored(mirrors: Sequence[Step], count: int) -> Tensor:
     return turned
 
 
-def mixture(steps: Sequence[Step], count: int) -> Tensor:
-    """What jitters by colour matrix and grays do together: (count,3,6)."""
-    mixed = unmixed(count)
-    for invariance, drawn in steps:
-        mixed = grayed(mixed, drawn["gray"]) if isinstance(invariance, Grayscale) else jittered(mixed, drawn)
+def mixture(steps: Sequence[Step]) -> Tensor:
+    """What jitters by colour matrix and grays do together, a jitter first: (N,3,6)."""
+    mixed = jitter_mixture(steps[0][1])
+    for invariance, drawn in steps[1:]:
+        gray = isinstance(invariance, Grayscale)
+        mixed = grayed(mixed, drawn["gray"]) if gray else followed(mixed, jitter_mixture(drawn))
     return mixed
 
 

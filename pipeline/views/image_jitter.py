@@ -15,7 +15,7 @@ from torch import Tensor
 from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
 from pipeline.views.image_colour import by_row, draw_factor, gray, needs_colour, turn_hue
-from pipeline.views.image_matrix import jittered, mix, unmixed
+from pipeline.views.image_matrix import jitter_mixture, mix
 from pipeline.views.image_plane import Parameters, applied
 from pipeline.views.image_resize import large
 from pipeline.views.parameter import Amount, Span, draw, towards, varies, within
@@ -75,7 +75,7 @@ class ColorJitter(Spec):
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         if self.method == "exact":
             return jitter(images, parameters)
-        return mix(images, jittered(unmixed(len(images)), parameters))
+        return mix(images, jitter_mixture(parameters))
 
     def at(self, strength: float) -> ColorJitter:
         """The same with its ranges scaled by ``strength`` in [0, 1]; 0 is the identity."""

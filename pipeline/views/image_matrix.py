@@ -15,30 +15,35 @@ from torch import Tensor
 from pipeline.views.image_colour import LUMA
 from pipeline.views.image_plane import Parameters
 
-CONTRAST = 1  # of the order of a jitter: brightness, contrast, saturation, hue
+
+def jitter_mixture(parameters: Parameters) -> Tensor:
+    """The mixtures (N,3,6) of a jitter's four operations, each row in its own order.
+
+    Brightness b and contrast c scale all colours, so only saturation S and hue H have an order in the linear part. To
+    it, contrast adds (1 - c) times the gray of the mean so far, in all channels; of a gray, H changes nothing, and S
+    scales it (or the gray of any colour, which is the same) by a factor near 1. So S matters otherwise only where it
+    comes before an H that comes before the contrast.
+    """
+    luma, unit = torch.tensor(LUMA), torch.eye(3)
+    light = (parameters["brightness"] * parameters["contrast"])[:, None, None]
+    extra = ((1.0 - parameters["contrast"]) * parameters["brightness"])[:, None]
+    saturation, hue = parameters["saturation"][:, None, None], hue_matrix(parameters["hue"])
+    saturate = saturation * unit + (1.0 - saturation) * luma
+    scale = (saturation + (1.0 - saturation) * luma.sum())[:, 0]
+    place = parameters["order"].argsort(1)  # (N,4): of brightness, contrast, saturation, hue
+    first = (place[:, 2] < place[:, 3])[:, None]  # saturation, then hue
+    linear = light * torch.where(first[:, :, None], hue @ saturate, saturate @ hue)
+    gray_of = torch.where((place[:, 3] < place[:, 1])[:, None], luma @ hue, luma)  # (N,3), at the contrast
+    between = first & (place[:, 3] < place[:, 1])[:, None]
+    gray_of = torch.where(between, (gray_of[:, None] @ saturate)[:, 0], scale * gray_of)
+    return torch.cat([linear, (extra * gray_of)[:, None].expand(-1, 3, -1)], dim=2)
 
 
-def unmixed(count: int) -> Tensor:
-    """The mixtures (N,3,6) that change nothing."""
-    return torch.eye(3, 6).repeat(count, 1, 1)
-
-
-def jittered(mixture: Tensor, parameters: Parameters) -> Tensor:
-    """``mixture`` (N,3,6) followed by a jitter's four operations, each row in its own order: (N,3,6)."""
-    gray_of = torch.tensor(LUMA).expand(3, 3)  # every channel the gray
-    factor = torch.stack([parameters[name] for name in ("brightness", "contrast", "saturation")], 1)[:, :, None, None]
-    steps = factor * torch.eye(3)  # (N,3,3,3)
-    steps[:, 2] += (1.0 - factor[:, 2]) * gray_of
-    steps = torch.cat([steps, hue_matrix(parameters["hue"])[:, None]], dim=1)  # (N,4,3,3)
-    order = parameters["order"]  # (N,4)
-    steps = steps.gather(1, order[:, :, None, None].expand(-1, -1, 3, 3))
-    rest = (1.0 - parameters["contrast"])[:, None] * (order == CONTRAST)  # (N,4)
-    for step in range(4):
-        # of the mean, both parts are a function: what it is by now is their sum
-        shade = gray_of @ (mixture[:, :, :3] + mixture[:, :, 3:])
-        mixture = steps[:, step] @ mixture
-        mixture[:, :, 3:] += rest[:, step, None, None] * shade
-    return mixture
+def followed(mixture: Tensor, other: Tensor) -> Tensor:
+    """One mixture (N,3,6) and then another: (N,3,6)."""
+    mixed = other[:, :, :3] @ mixture
+    mixed[:, :, 3:] += other[:, :, 3:] @ (mixture[:, :, :3] + mixture[:, :, 3:])  # of what the mean is by now
+    return mixed
 
 
 def grayed(mixture: Tensor, gray: Tensor) -> Tensor:

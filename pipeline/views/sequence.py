@@ -105,7 +105,7 @@ def _operation(group: Sequence[Step], sizes: Tensor, size: tuple[int, int]) -> O
         boxes, mirrors = first.boxes(drawn, heights, widths, size), mirrored(group[1:], count)
         return lambda block, rows: crop(block, boxes[rows], size, mirrors[rows])
     if by_matrix(first):
-        mixed = mixture(group, count)
+        mixed = mixture(group)
         return lambda block, rows: mix(_batch(block), mixed[rows])
     if isinstance(first, get_args(Motion)):
         return lambda block, rows: _move(block, [(motion, _rows(drawn, rows)) for motion, drawn in group])

@@ -37,11 +37,13 @@ from pipeline.views import (
     Shift,
     Solarize,
     VerticalFlip,
+    draw_parameters,
     draw_view,
 )
-from pipeline.views.image_colour import brighten, saturate, stretch, turn_hue
 from pipeline.views.image_blur import blur
+from pipeline.views.image_colour import brighten, saturate, stretch, turn_hue
 from pipeline.views.image_jitter import jitter
+from pipeline.views.image_matrix import hue_matrix
 from pipeline.views.image_resize import crop
 from pipeline.views.image_tone import sharpen
 
@@ -353,6 +355,35 @@ def test_jpeg() -> None:
     stored = (images * 255).round().byte()
     ours = invariance.apply(images, drawn)
     assert worst(ours, lambda row: reference.jpeg(stored[row], int(drawn["quality"][row])) / 255) < 2.5 / 255
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_a_colour_matrix_is_the_operations_without_their_cuts_in_every_order(dtype: torch.dtype) -> None:
+    """Mid tones are cut nowhere: brightness, contrast and saturation are torchvision's; the hue is its own matrix."""
+    images = (pictures(240, 8, 8) * 0.1 + 0.45).to(dtype)
+    invariance = ColorJitter(brightness=0.1, contrast=0.3, saturation=0.3, hue=0.2, method="matrix")
+    drawn = invariance.draw(keys(240))
+    assert len(drawn["order"].unique(dim=0)) == 24
+    names = ("brightness", "contrast", "saturation")
+
+    def theirs(row: int) -> Tensor:
+        image = images[row]
+        for number in drawn["order"][row].tolist():
+            if number == 3:
+                image = (hue_matrix(drawn["hue"][row : row + 1])[0].to(dtype) @ image.flatten(1)).view(image.shape)
+            else:
+                image = getattr(reference, f"adjust_{names[number]}")(image, float(drawn[names[number]][row]))
+        return image
+
+    ours = invariance.apply(images, drawn)
+    assert ours.dtype == dtype
+    assert worst(ours, theirs) < 2e-6
+    grayed = [invariance, Grayscale(probability=0.5), invariance, Grayscale(probability=0.5)]
+    parameters = draw_parameters(grayed, keys(240))
+    single = images
+    for each, numbers in zip(grayed, parameters, strict=True):
+        single = each.apply(single, numbers)
+    assert float((draw_view(images, grayed, keys(240)) - single).abs().max()) < 2e-6
 
 
 def photographs() -> Tensor:
