@@ -3,46 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
 from pipeline.images import Input
-from pipeline.sources import ColumnKind, Source
+from pipeline.sources import ColumnKind, Item, Manifest, Source
 from pipeline.spec import Rule, Spec, nearest
 
 
 class HashSplit(Spec):
     """Which records are kept for testing, where the source does not say: a function of each record's name and the seed,
-    so that no record changes sides when others are added."""
+    so that no record changes sides when others are added. Exact copies are on one side."""
 
     test: float = Field(gt=0, lt=1)
-    """share of the records, on average"""
+    """share of the records (or groups), on average"""
     seed: int = Field(ge=0, lt=2**63)
+    group: str | None = None
+    """column whose equal values are never on both sides, as a patient; null: every record for itself"""
+
+
+class LedgerRules(Spec):
+    """What may be amiss with the raw data before sharding refuses it; the ledger tells all of it in any case."""
+
+    strict: bool = False
+    """whether one refused file, damage or exact copy fails the stage (hidden and system files do not count)"""
+    budget: float | None = Field(default=None, ge=0, le=1)
+    """largest share of files that may be refused (hidden and system files do not count); null: any"""
+    repeated: Literal["keep", "once", "refuse"] = "keep"
+    """exact copies of a picture. keep: kept and told; once: the first is kept (one in test before one in train), and
+    none where their labels differ; refuse: they fail the stage"""
 
 
 class DataSpec(Spec):
     """One data set: where its pictures come from, their canvas, their split, and the labels that are kept."""
 
     source: Source
+    manifest: Manifest | None = None
+    """a table of labels beside the pictures; null: there is none"""
     input: Input
     split: HashSplit | None
-    """null exactly where the source has its own"""
+    """null exactly where the source or the manifest has its own"""
     labels: tuple[str, ...]
-    """the label columns that are kept, of those that the source has"""
+    """the label columns that are kept, of those that the source and the manifest have"""
+    ledger: LedgerRules = LedgerRules()
+    """what may be amiss with the raw data"""
 
     def rules(self) -> Iterator[Rule]:
-        known = self.source.columns()
+        known = self._known()
         for position, name in enumerate(self.labels):
             if name not in known:
                 yield f"labels[{position}]", f"no such column; {nearest(name, known)}" if known else "must be []"
             elif name in self.labels[:position]:
                 yield f"labels[{position}]", "named twice"
-        if self.source.splits_itself and self.split is not None:
+        if self.manifest is not None:
+            if self.source.embedded:
+                yield "manifest", "must be null: the source is embedded"
+            for name in self.manifest.columns():
+                if name in self.source.columns():
+                    yield (
+                        "manifest.classes",
+                        f"the source has a column '{name}'; rename it, or set source.classes: null",
+                    )
+            if self.manifest.split is not None and self.source.splits_itself:
+                yield "manifest.split", "must be null: the source has its own split, so this would be silently unused"
+        if self._splits_itself() and self.split is not None:
             yield "split", "must be null: the source has its own split, so this would be silently unused"
-        if not self.source.splits_itself and self.split is None:
+        if not self._splits_itself() and self.split is None:
             yield "split", "must be given, as {test: 0.2, seed: 0}: the source has no split of its own"
+        if self.split is not None and self.split.group is not None and known.get(self.split.group) != "class":
+            classes = [name for name, kind in known.items() if kind == "class"]
+            yield "split.group", f"no such column of classes; {nearest(self.split.group, classes)}"
 
     def columns(self) -> dict[str, ColumnKind]:
-        """Name and kind of every label column that is kept; known before any data is read."""
-        known = self.source.columns()
-        return {name: known[name] for name in self.labels}
+        """Name and kind of every label column that is kept (the group's too); known before any data is read."""
+        known = self._known()
+        group = [] if self.split is None or self.split.group is None else [self.split.group]
+        return {name: known[name] for name in dict.fromkeys([*self.labels, *group])}
+
+    def records(self, raw: Path | None) -> Iterator[Item]:
+        """Every raw file: a record with its labels, or why it is none. Raises Refusal."""
+        items = self.source.records(raw)
+        return iter(items) if self.manifest is None else self.manifest.joined(items, raw)
+
+    def _known(self) -> dict[str, ColumnKind]:
+        return {**self.source.columns(), **(self.manifest.columns() if self.manifest else {})}
+
+    def _splits_itself(self) -> bool:
+        return self.source.splits_itself or (self.manifest is not None and self.manifest.split is not None)

@@ -3,7 +3,7 @@
 The shards are plain webdataset tars (``SPLIT-000000.tar``, members ``KEY.EXT`` and ``KEY.json``), so that
 ``webdataset.WebDataset`` streams them too; training and evaluation need exact epochs and random order, which the
 index gives. Beside the tars: ``index.json`` (the card), ``index.npz`` (offset and size of every member, label codes)
-and ``ledger.json`` (what was refused, by reason).
+``ledger.json`` (what was refused, by reason) and ``card.png`` (examples, a line a class).
 
 Legend: N pictures of a split; C, H, W the canvas (``card.input``).
 """
@@ -18,11 +18,12 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
-from pipeline.images import Input, Pixels, as_channels, decode, fit_image
+from pipeline.images import Input, Pixels, fit_image, read_image
 from pipeline.spec import Refusal, Spec, parse
 
-CARD, INDEX, LEDGER = "index.json", "index.npz", "ledger.json"
+CARD, INDEX, LEDGER, EXAMPLES = "index.json", "index.npz", "ledger.json", "card.png"
 
 
 class Column(Spec):
@@ -33,6 +34,9 @@ class Column(Spec):
     """names in the order of the codes, over all splits; empty for numbers"""
     counts: dict[str, tuple[int, ...]]
     """pictures of each class, by split; empty for numbers"""
+    agreement: float | None = None
+    """sum of the squared shares of the classes in train: the probability that two pictures agree, which objectives
+    call ``prior``; null for numbers"""
 
 
 class ShardFile(Spec):
@@ -58,6 +62,8 @@ class DataCard(Spec):
     """of each channel over the canvas of train, in [0, 1]"""
     std: tuple[float, ...]
     """of each channel over the canvas of train, in [0, 1]"""
+    sizes: dict[str, tuple[int, int, int]] = Field(default_factory=dict)
+    """least, middle and largest height and width of the files, pixels"""
     shards: tuple[ShardFile, ...]
     index_sha256: str
     """of index.npz"""
@@ -106,12 +112,11 @@ class Shards:
 
     def image(self, split: str, index: int) -> Pixels:
         """Picture ``index`` of a split on the canvas: (C, H, W) uint8."""
-        return fit_image(decode(self.read(split, index))[0], self.card.input)
+        return fit_image(read_image(self.read(split, index), self.card.input), self.card.input)
 
     def original(self, split: str, index: int) -> Pixels:
         """Picture ``index`` of a split at its own size, with the canvas's channels: (C, H', W') uint8."""
-        pixels = as_channels(decode(self.read(split, index))[0], self.card.input.channels, self.card.input.background)
-        return np.array(np.moveaxis(pixels, 2, 0), order="C")
+        return np.array(np.moveaxis(read_image(self.read(split, index), self.card.input), 2, 0), order="C")
 
     def shapes(self, split: str) -> npt.NDArray[np.int32]:
         """Height and width of every picture of a split, as in its file: (N, 2)."""

@@ -6,12 +6,14 @@ sources). The bytes written are a function of both.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from tqdm import tqdm
 
 from pipeline.data import DataSpec
+from pipeline.machine import read_machine
 from pipeline.sharding import shard
 from pipeline.sources import Item
 from pipeline.spec import Fault, Refusal, SpecError, read_spec, read_yaml
@@ -31,9 +33,20 @@ def main(arguments: list[str]) -> None:
         return wrapped
 
     with output_folder("shard", name) as folder:
-        card, ledger = shard(spec, name, raw, folder, bar)
+        card, ledger = shard(spec, name, raw, folder, bar, workers=read_machine().workers or cores())
     counts = ", ".join(f"{count} {split}" for split, count in card.splits.items())
     print(f"shard {name}: {ledger.summary()} ({counts}, {len(card.shards)} shards)")
+    if ledger.counted():
+        print(f"shard {name}: refused: {ledger.first()}")
+    if ledger.copies:
+        print(f"shard {name}: {ledger.copies}")
+    for note in ledger.notes:
+        print(f"shard {name}: {note}")
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def raw_path(name: str) -> Path:

@@ -34,7 +34,7 @@ def canvas(height: int = 8, width: int = 8, channels: int = 3, fit: Any = "resiz
 @given(st.integers(1, 12), st.integers(1, 12), st.sampled_from([1, 3]), st.integers(0, 99))
 def test_a_png_comes_back_exactly(height: int, width: int, channels: int, seed: int) -> None:
     pixels = np.random.default_rng(seed).integers(0, 256, (height, width, channels), dtype=np.uint8)
-    back, extension = decode(encode_png(pixels))
+    back, extension, *_ = decode(encode_png(pixels))
     assert extension == "png"
     np.testing.assert_array_equal(back, pixels)
 
@@ -44,7 +44,7 @@ def test_a_png_comes_back_exactly(height: int, width: int, channels: int, seed: 
     [("PNG", "png"), ("BMP", "bmp"), ("TIFF", "tif"), ("JPEG", "jpg"), ("WEBP", "webp"), ("GIF", "gif")],
 )
 def test_the_format_is_decided_by_the_bytes(form: str, extension: str) -> None:
-    pixels, found = decode(saved(Image.fromarray(COLOUR), form))
+    pixels, found, *_ = decode(saved(Image.fromarray(COLOUR), form))
     assert found == extension
     assert pixels.shape == (9, 7, 3)
 
@@ -138,7 +138,7 @@ def test_damage_of_any_kind_gives_pixels_or_a_reason_and_nothing_else(noise: byt
     whole = saved(Image.fromarray(COLOUR), form)
     damaged = whole[:at] + noise + whole[at + len(noise) :]
     try:
-        pixels, _ = decode(damaged)
+        pixels, *_ = decode(damaged)
     except Unreadable:
         return
     assert pixels.dtype == np.uint8

@@ -10,10 +10,32 @@ from typing import Annotated
 from pydantic import Field
 
 from pipeline.sources.archive import Archive
+from pipeline.sources.arrays import Arrays
 from pipeline.sources.digits import Digits
+from pipeline.sources.folder import Folder
+from pipeline.sources.manifest import Manifest
 from pipeline.sources.record import ColumnKind, Item, Note, Record, Refused
 from pipeline.sources.shapes import Shapes
+from pipeline.sources.torch_sets import TorchvisionSet
+from pipeline.sources.webdataset import WebDataset
 
-Source = Annotated[Digits | Shapes | Archive, Field(discriminator="kind")]
+Source = Annotated[
+    Digits | Shapes | Folder | Archive | WebDataset | Arrays | TorchvisionSet, Field(discriminator="kind")
+]
 
-__all__ = ["Archive", "ColumnKind", "Digits", "Item", "Note", "Record", "Refused", "Shapes", "Source"]
+__all__ = [
+    "Archive",
+    "Arrays",
+    "ColumnKind",
+    "Digits",
+    "Folder",
+    "Item",
+    "Manifest",
+    "Note",
+    "Record",
+    "Refused",
+    "Shapes",
+    "Source",
+    "TorchvisionSet",
+    "WebDataset",
+]

@@ -1,4 +1,4 @@
-"""Archives (tar, tar.gz) of pictures, one file a split or one file for all, as they are: ``class/name.ext``.
+"""Archives (tar, tar.gz, zip) of pictures, one file a split or one file for all, as they are: ``class/name.ext``.
 
 An archive is streamed, nothing is ever extracted to disk, and every member but folders is accounted for. What a member
 is called decides only its class; what it is, its bytes decide. Links, devices, absolute paths and paths with ``..`` are
@@ -17,23 +17,21 @@ from typing import Any, BinaryIO, ClassVar, Literal, Self, cast
 
 from pydantic import Field
 
+from pipeline.sources.names import file_of, leaves, printable, unfit_name
 from pipeline.sources.record import ColumnKind, Item, Note, Record, Refused, Split
-from pipeline.spec import Refusal, Rule, Spec, nearest
-
-MEMBER_LIMIT = 2**28
-"""bytes; a larger member is refused unread"""
-
-SYSTEM = frozenset({"__MACOSX", "Thumbs.db", "thumbs.db", "desktop.ini", "Desktop.ini"})
+from pipeline.sources.zips import zip_members
+from pipeline.spec import Refusal, Rule, Spec
 
 NAME_LIMIT = 2**20
 """bytes of a header that only carries a long name or other attributes"""
 
 NAMING = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+OTHER = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "Zstandard", b"7z\xbc\xaf": "7-Zip", b"Rar!": "RAR"}
 DAMAGE = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
 
 
 class Archive(Spec):
-    """Pictures in a tar or tar.gz a split, or in one for all."""
+    """Pictures in a tar, tar.gz or zip a split, or in one for all."""
 
     kind: Literal["archive"]
     train: str | None = Field(min_length=1)
@@ -55,7 +53,7 @@ class Archive(Spec):
         if self.train is not None and self.train == self.test:
             yield "test", "must be another file than train; null keeps a share of train for testing"
         for field, name in (("train", self.train), ("test", self.test)):
-            if name is not None and (name.startswith("/") or ".." in PurePosixPath(name).parts):
+            if name is not None and leaves(name):
                 yield field, "must lie under the raw path: neither absolute nor with '..'"
 
     def columns(self) -> dict[str, ColumnKind]:
@@ -72,12 +70,9 @@ class Archive(Spec):
         Raises:
             Refusal: a file is not there (the nearest name is told) or no tar.
         """
-        if raw is None:
-            raise Refusal("an archive needs a raw path; give it in specs/index.yaml")
-        train = _file(raw if self.train is None else _existing(raw) / self.train)
-        parts: list[tuple[Path, Split | None]] = [(train, None)]
+        parts: list[tuple[Path, Split | None]] = [(file_of(raw, self.train, "train"), None)]
         if self.test is not None:
-            parts = [(train, "train"), (_file(raw / self.test), "test")]
+            parts = [(parts[0][0], "train"), (file_of(raw, self.test, "test"), "test")]
         for path, split in parts:
             for item in members(path):
                 yield self._labelled(item, split) if isinstance(item, Record) else item
@@ -92,13 +87,21 @@ class Archive(Spec):
 
 
 def members(path: Path) -> Iterator[Item]:
-    """Stream a tar or tar.gz: a record without labels, or a refusal, for every member that is no folder.
+    """Stream a tar, tar.gz or zip: a record without labels, or a refusal, for every member that is no folder.
 
     A cut or damaged archive yields what came before the damage, one refusal for the member in which it is, and a note.
 
     Raises:
-        Refusal: not a tar at all, or damaged from the start.
+        Refusal: not an archive at all, or damaged from the start.
     """
+    with path.open("rb") as file:
+        sign = file.read(6)
+    if sign[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+        yield from zip_members(path)
+        return
+    for start, word in OTHER.items():
+        if sign.startswith(start):
+            raise Refusal(f"{path}: {word}, which is not read; unpack it, or pack it as tar, tar.gz or zip")
     inside, whole = path.name, 0  # the member being read, and how many were
     with path.open("rb") as file:
         length = path.stat().st_size
@@ -121,7 +124,7 @@ def members(path: Path) -> Iterator[Item]:
                     yield Note(f"{path.name} has data after its end, which is not read")
         except DAMAGE as error:
             if not whole:
-                raise Refusal(f"{path}: not a tar or tar.gz, or damaged from its start ({error})") from None
+                raise Refusal(f"{path}: not a tar, tar.gz or zip, or damaged from its start ({error})") from None
             yield Refused(inside, "archive cut or damaged", str(error))
             yield Note(f"{path.name} is cut or damaged after {whole} members; what follows is lost")
 
@@ -144,38 +147,13 @@ class _Member(tarfile.TarInfo):
 
 def unfit(member: tarfile.TarInfo, name: str) -> tuple[str, str] | None:
     """Why a member is not read (reason, detail), or None."""
-    parts = PurePosixPath(name).parts
     if not member.isreg() or member.issparse():
         kind = "link" if member.issym() or member.islnk() else "sparse file" if member.isreg() else "device or pipe"
         return "no regular file", f"{kind} to {printable(member.linkname)}" if kind == "link" else kind
-    if name.startswith("/") or ".." in parts or not parts:
-        return "unsafe path", "absolute or with '..'"
-    if any(part.startswith(".") or part in SYSTEM for part in parts):
-        return "hidden or system file", ""
-    if member.size > MEMBER_LIMIT:
-        return "too large", f"{member.size} bytes, limit {MEMBER_LIMIT}"
-    return None
-
-
-def printable(name: str) -> str:
-    """A name that can be written as UTF-8: bytes that are not are shown as \\xNN."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return unfit_name(name, member.size)
 
 
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     file = tar.extractfile(member)
     assert file is not None  # a regular file
     return file.read()
-
-
-def _existing(path: Path) -> Path:
-    if not path.exists():
-        beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise Refusal(f"{path}: no such file or folder; {nearest(path.name, beside)}")
-    return path
-
-
-def _file(path: Path) -> Path:
-    if not _existing(path).is_file():
-        raise Refusal(f"{path}: is no file; name the archive in the data spec's source.train")
-    return path

@@ -143,7 +143,7 @@ def test_a_header_that_promises_gigabytes_allocates_nothing(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 a zip", b"\x1f\x8b no gzip", b"x" * 4096])
 def test_what_is_no_archive_is_refused_as_a_whole_in_one_line(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(Refusal, match=r"some\.tar: not a tar or tar\.gz") as raised:
+    with pytest.raises(Refusal, match=r"some\.tar: (not a tar, tar\.gz or zip|a zip cut)") as raised:
         walked(tmp_path, content)
     assert len(str(raised.value).splitlines()) == 1
 
@@ -173,7 +173,7 @@ def test_labels_are_the_first_folder_and_splits_the_files(tmp_path: Path) -> Non
     [
         ("nowher", "a.tar", "nowher: no such file or folder; did you mean 'nowhere'?"),
         ("nowhere", "b.tar", "b.tar: no such file or folder; did you mean 'a.tar'?"),
-        ("nowhere", None, "nowhere: is no file; name the archive"),
+        ("nowhere", None, "nowhere: is no file; name the file"),
     ],
 )
 def test_a_raw_path_that_is_not_there_names_the_nearest(tmp_path: Path, raw: str, train: str | None, line: str) -> None:

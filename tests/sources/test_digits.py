@@ -14,7 +14,7 @@ def test_every_digit_decodes_to_the_array_of_scikit_learn_exactly() -> None:
     records = list(Digits(kind="digits").records(None))
     assert len(records) == 1797
     for record, counts, target in zip(records, bunch.images, bunch.target, strict=True):
-        pixels, extension = decode(record.content)
+        pixels, extension, *_ = decode(record.content)
         assert extension == "png"
         assert pixels.shape == (8, 8, 1)
         np.testing.assert_array_equal(np.rint(pixels[..., 0] / 255 * 16), counts)

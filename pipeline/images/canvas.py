@@ -1,37 +1,20 @@
-"""Encoded picture -> pixels -> the canvas that every picture of a data set has.
+"""Pixels -> the canvas that every picture of a data set has.
 
-What a file holds is decided by its bytes, never by its name; the header's size is judged before anything is
-allocated. Shapes: H, W of the file, C its channels (1 grey, 2 grey+alpha, 3 RGB, 4 RGBA); the canvas is (C, H, W).
+Shapes: H, W of the file, C its channels (1 grey, 2 grey+alpha, 3 RGB, 4 RGBA, or bands); the canvas is (C, H, W).
 """
 
 from __future__ import annotations
 
-import io
-import warnings
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image
 from pydantic import Field
 
-from pipeline.spec import Refusal, Spec
-
-Pixels = npt.NDArray[np.uint8]
-
-FORMATS = {"JPEG": "jpg", "MPO": "jpg", "PNG": "png", "WEBP": "webp", "TIFF": "tif", "BMP": "bmp", "GIF": "gif"}
-"""The formats that are opened, each with its true extension. (MPO is what Pillow calls some JPEGs.)"""
-
-PIXEL_LIMIT = 2**26
-"""Largest height x width of a header that is decoded (201 MB as RGB); under the limit at which Pillow itself warns."""
-
-
-class Unreadable(Exception):
-    """A file that is no usable picture: ``reason`` to be counted by, ``detail`` to be read."""
-
-    def __init__(self, reason: str, detail: str = ""):
-        self.reason, self.detail = reason, detail
-        super().__init__(f"{reason} ({detail})" if detail else reason)
+from pipeline.images.decoding import NUMPY, Decoded, Pixels, decode, decode_array
+from pipeline.spec import Refusal, Rule, Spec
 
 
 class Input(Spec):
@@ -49,63 +32,32 @@ class Input(Spec):
     file's own pixels with resize and cover, and the padded canvas with pad"""
     background: int = Field(default=0, ge=0, le=255)
     """level (0 to 255, all channels) of the padding and behind transparent pixels"""
+    range: tuple[float, float] | None = None
+    """the values that become 0 and 255, for pictures of 16 or 32 bits or floats, as [0, 4095]; null: 16 unsigned bits
+    over their whole range, other wide pixels are refused. Pixels of 8 bits are never scaled"""
+
+    def rules(self) -> Iterator[Rule]:
+        if self.range is not None and not self.range[0] < self.range[1]:
+            yield "range", "must rise, as [0, 4095]"
 
 
-def decode(content: bytes) -> tuple[Pixels, str]:
-    """Decode one picture, upright (EXIF orientation applied), first frame; 16-bit grey is divided by 257.
-
-    Returns: pixels (H, W, C) uint8 with C in 1 (grey), 2 (grey, alpha), 3 (RGB), 4 (RGBA); the true extension.
+def read_image(content: bytes, canvas: Input) -> Pixels:
+    """Decode a file's bytes, or an array that sharding stored: (H, W, canvas.channels) uint8.
 
     Raises:
-        Unreadable: not one of ``FORMATS``, too many pixels, cut or damaged, or values of unknown range.
+        Unreadable: no picture, or a damaged one.
+        Refusal: channels that cannot become the canvas's.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow's remarks on odd metadata
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        try:
-            image = Image.open(io.BytesIO(content), formats=tuple(name for name in FORMATS if name != "MPO"))
-        except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
-            raise Unreadable("too many pixels", f"{error}") from None
-        except UnidentifiedImageError:
-            raise Unreadable("not a picture", f"none of {', '.join(sorted(set(FORMATS.values())))}") from None
-        except Exception as error:  # a decoder fed with damaged bytes raises nearly anything
-            raise Unreadable("damaged picture", f"{type(error).__name__}: {error}") from None
-        with image:
-            extension = FORMATS[str(image.format)]
-            if image.width * image.height > PIXEL_LIMIT:
-                raise Unreadable("too many pixels", f"{image.width}x{image.height}, limit {PIXEL_LIMIT}")
-            try:
-                image.load()
-                upright = ImageOps.exif_transpose(image)
-                pixels = _pixels(upright, extension)
-            except Unreadable:
-                raise
-            except Exception as error:
-                raise Unreadable("damaged picture", f"{type(error).__name__}: {error}") from None
-    return pixels, extension
+    found = decode_array(content) if content.startswith(NUMPY) else decode(content, canvas.range)
+    return on_channels(found, canvas)
 
 
-def _pixels(image: Image.Image, extension: str) -> Pixels:
-    """(H, W, C) uint8 of a loaded image, whatever its mode."""
-    mode = image.mode
-    if mode.startswith("I;16") or (mode == "I" and extension == "png"):
-        levels = np.asarray(image).astype(np.uint32)
-        return ((levels * 255 + 32767) // 65535).astype(np.uint8)[..., None]
-    if mode in ("I", "F"):
-        raise Unreadable("values of unknown range", f"32-bit pixels (mode {mode})")
-    if image.has_transparency_data:
-        image = image.convert("LA" if mode in ("1", "L", "LA", "La") else "RGBA")
-    elif mode not in ("L", "RGB"):
-        image = image.convert("L" if mode == "1" else "RGB")
-    pixels: Pixels = np.asarray(image)
-    return pixels[..., None] if pixels.ndim == 2 else pixels
-
-
-def encode_png(pixels: Pixels) -> bytes:
-    """Encode (H, W, C) uint8, C 1 or 3, as PNG without loss; equal pixels give equal bytes."""
-    buffer = io.BytesIO()
-    Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(buffer, "PNG", compress_level=6)
-    return buffer.getvalue()
+def on_channels(found: Decoded, canvas: Input) -> Pixels:
+    """A decoded picture with the canvas's channels; bands that are no opacity are never dropped. Raises Refusal."""
+    channels = found.pixels.shape[2]
+    if channels != canvas.channels and channels in (2, 4) and not found.alpha:
+        raise Refusal(_other_channels(channels, canvas.channels))
+    return as_channels(found.pixels, canvas.channels, canvas.background)
 
 
 def fit_image(pixels: npt.NDArray[Any], canvas: Input) -> Pixels:
@@ -127,6 +79,8 @@ def fit_image(pixels: npt.NDArray[Any], canvas: Input) -> Pixels:
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
     pixels = as_channels(pixels, canvas.channels, canvas.background)
     height, width = pixels.shape[:2]
+    if (height, width) == (canvas.height, canvas.width):
+        return np.array(np.moveaxis(pixels, 2, 0), order="C")
     if canvas.fit == "cover":
         pixels = _covering(pixels, canvas.height, canvas.width)
     if canvas.fit in ("resize", "cover"):
@@ -164,7 +118,11 @@ def as_channels(pixels: Pixels, channels: int, background: int) -> Pixels:
         red, green, blue = np.moveaxis(pixels.astype(np.uint32), 2, 0)
         luma: Pixels = ((red * 19595 + green * 38470 + blue * 7471 + 32768) >> 16).astype(np.uint8)
         return luma[..., None]
-    raise Refusal(f"picture with {found} channels: cannot become the {channels} of the spec's input.channels")
+    raise Refusal(_other_channels(found, channels))
+
+
+def _other_channels(found: int, channels: int) -> str:
+    return f"picture with {found} channels: cannot become the {channels} of input.channels; declare channels: {found}"
 
 
 def _scaled(band: Pixels, height: int, width: int) -> Pixels:
