@@ -15,16 +15,21 @@ from pipeline.keys import Keys
 from pipeline.spec import Refusal
 from pipeline.views import (
     FACTORS,
+    Blur,
     CentreCrop,
     ColorJitter,
+    Compose,
     Grayscale,
     HorizontalFlip,
     Maybe,
+    Noise,
     Resize,
     ResizedCrop,
     RightAngle,
     Shift,
     Sizing,
+    Solarize,
+    VerticalFlip,
     apply_view,
     draw_parameters,
     draw_view,
@@ -38,6 +43,7 @@ FAMILY: dict[str, Any] = {
 }
 EACH = pytest.mark.parametrize("sizing", FAMILY.values(), ids=FAMILY)
 REST = (HorizontalFlip(), ColorJitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1), Grayscale())
+MATRIX = (ColorJitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1, method="matrix"), Grayscale())
 SHAPES = [(1, 1), (20, 8000), (8000, 20), (3, 500), (37, 52), (1, 9), (64, 64), (12, 12)]
 STEP = 1.0 / 255.0
 
@@ -125,6 +131,31 @@ def test_bytes_move_by_mirrors_and_right_angles_without_rounding() -> None:
     invariances = (HorizontalFlip(), RightAngle())
     assert torch.equal(draw_view(images, invariances, keys(30)), draw_view(images / 255.0, invariances, keys(30)))
     assert torch.equal(draw_view(images, [], keys(30)), images / 255.0)
+
+
+ONE_BY_ONE: dict[str, tuple[Any, ...]] = {
+    "exact": (ResizedCrop(), *REST, Blur(sigma=(0.1, 3.0)), Solarize()),
+    "matrix": (ResizedCrop(), VerticalFlip(), *MATRIX, Shift(pixels=2), Blur()),
+    "canvas": (*REST, Blur(), ResizedCrop(), HorizontalFlip(), Noise()),
+    "nested": (Resize(), Maybe(of=Compose(of=(*REST, Blur())), probability=0.7), RightAngle()),
+}
+
+
+@pytest.mark.parametrize("invariances", ONE_BY_ONE.values(), ids=ONE_BY_ONE)
+def test_large_pictures_go_one_by_one_without_a_trace(
+    invariances: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = torch.rand(12, 3, 40, 40, generator=torch.Generator().manual_seed(0))
+    before = images.clone()
+    together = draw_view(images, invariances, keys(12))
+    for module in ("image_resize", "sequence"):
+        monkeypatch.setattr(f"pipeline.views.{module}.LARGE", 0)
+    single = draw_view(images, invariances, keys(12))
+    assert torch.allclose(single, together, rtol=0, atol=2e-5)
+    assert torch.equal(images, before)
+    for row in (0, 7):
+        alone = draw_view(images[row : row + 1], invariances, keys(12).take([row]))
+        assert torch.allclose(alone[0], single[row], rtol=0, atol=2e-6)
 
 
 def test_the_whole_picture_is_resized_each_side_by_itself() -> None:

@@ -252,8 +252,9 @@ def test_hue_of_every_colour_of_a_coarse_cube(values: int) -> None:
         assert float((ours - reference.adjust_hue(image, turn)).abs().max()) < 5e-6
 
 
-def test_color_jitter_in_every_order() -> None:
-    images = pictures(120, 10, 10)
+@pytest.mark.parametrize("size", [(10, 10), (50, 60)], ids=["batch", "one by one"])
+def test_color_jitter_in_every_order(size: tuple[int, int]) -> None:
+    images = pictures(120, *size)
     invariance = ColorJitter(brightness=0.8, contrast=0.8, saturation=0.8, hue=0.4, probability=0.8)
     drawn = invariance.draw(keys(120))
     assert len(drawn["order"].unique(dim=0)) == 24
