@@ -20,6 +20,7 @@ from PIL import Image
 from torch import Tensor
 from torchvision.io import ImageReadMode, decode_jpeg
 
+from pipeline.images import decode
 from pipeline.keys import Keys
 from pipeline.machine import Machine, settle
 from pipeline.views import (
@@ -91,7 +92,13 @@ def stored(picture: np.ndarray) -> bytes:
 
 
 def decoded(content: bytes) -> Tensor:
+    """By torchvision, whose pixels are Pillow's (``main`` says of how many of the pictures)."""
     return decode_jpeg(torch.frombuffer(bytearray(content), dtype=torch.uint8), ImageReadMode.RGB)
+
+
+def decoded_for_training(content: bytes) -> Tensor:
+    """By Pillow, as the pictures of a data set are decoded."""
+    return torch.from_numpy(np.array(decode(content).pixels)).permute(2, 0, 1)
 
 
 def ours(images: Images, invariances: tuple[Invariance, ...], size: int) -> Run:
@@ -113,10 +120,12 @@ def draw_pairs(chunk: Images, invariances: tuple[Invariance, ...], size: int, st
     return draw_view(pairs, invariances, Keys.of(0, 0, index, np.tile([0, 1], len(chunk))), (size, size))
 
 
-def ours_of_bytes(contents: Sequence[bytes], invariances: tuple[Invariance, ...], size: int) -> Run:
+def ours_of_bytes(
+    contents: Sequence[bytes], invariances: tuple[Invariance, ...], size: int, opened: Callable[[bytes], Tensor]
+) -> Run:
     def run() -> int:
         for start in range(0, len(contents), CHUNK):
-            draw_pairs([decoded(content) for content in contents[start : start + CHUNK]], invariances, size, start)
+            draw_pairs([opened(content) for content in contents[start : start + CHUNK]], invariances, size, start)
         return len(contents)
 
     return run
@@ -197,8 +206,10 @@ def groups() -> dict[str, dict[str, Run | None]]:
         },
         f"the same of JPEG bytes ({kilobytes:.0f} kB)": {
             "lightly, PIL": both and opened,
-            "exact": ours_of_bytes(contents, LARGE, 224),
-            "colour matrix": ours_of_bytes(contents, by_matrix(LARGE), 224),
+            "exact": ours_of_bytes(contents, LARGE, 224, decoded),
+            "colour matrix": ours_of_bytes(contents, by_matrix(LARGE), 224, decoded),
+            "exact, decoded by Pillow": ours_of_bytes(contents, LARGE, 224, decoded_for_training),
+            "colour matrix, decoded by Pillow": ours_of_bytes(contents, by_matrix(LARGE), 224, decoded_for_training),
         },
     }
 
@@ -247,8 +258,10 @@ def main() -> None:
             times = f"{rates[name] / rates['lightly, PIL']:8.2f}" if name in rates and "lightly, PIL" in rates else ""
             print(f"  {name:50}" + (f"{rates[name]:10.0f}{times}" if name in rates else "    skipped: not installed"))
     if not options.parts:
-        gpu = "not measured here" if torch.cuda.is_available() else "skipped: there is none"
-        print(f"\non a GPU: {gpu}")
+        contents = [stored(photograph(seed, 375, 500)) for seed in range(16)]
+        same = sum(torch.equal(decoded(content), decoded_for_training(content)) for content in contents)
+        print(f"\ntorchvision decodes {same} of {len(contents)} pictures to Pillow's pixels")
+        print("on a GPU: " + ("not measured here" if torch.cuda.is_available() else "skipped: there is none"))
 
 
 if __name__ == "__main__":
