@@ -1,15 +1,21 @@
 """Check a declaration before training: ``python -m stages.check NAME`` (a name or a path; the spec is validated first).
 
-Reads work/shard/DATA; writes work/check/NAME: findings.json, cost.json, and gate.json, which is all that training
-reads of it. With ``--show-views`` it only draws what every declared invariance does: work/logs/NAME/views.
+Reads work/shard/DATA; writes work/check/NAME: findings.json, cost.json, a PNG for each finding that did not pass, a
+chart a preserved label, and gate.json, which is all that training reads of it.
+
+Three calls print or draw and write nothing that is tracked: ``--show-views`` draws what every declared invariance does
+(work/logs/NAME/views), ``--plan`` measures a few steps and prints what this machine will need, ``--suggest`` tries
+every invariance on the data and prints a draft of ``invariances:`` with the evidence.
 """
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
 
-from pipeline.check import contradictions, cost, gate, priors
+from pipeline.check import Finding, cost, gate, gate_file, priors
 from pipeline.encoders.structure import on_meta
 from pipeline.shards import Shards
 from pipeline.showing import show_views
@@ -24,7 +30,9 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m stages.check", description=__doc__)
     parser.add_argument("name", help="a spec's name or path")
     parser.add_argument("--show-views", action="store_true", help="only draw the invariances: work/logs/NAME/views")
-    parser.add_argument("--samples", type=int, default=6, help="rows of each picture")
+    parser.add_argument("--samples", type=int, default=6, help="rows of each picture of --show-views")
+    parser.add_argument("--plan", action="store_true", help="only measure a few steps, and print time and memory")
+    parser.add_argument("--suggest", action="store_true", help="only try all invariances, and print a draft of them")
     given = parser.parse_args(arguments)
     path = spec_path(given.name)
     faults = faults_of(path)
@@ -35,21 +43,70 @@ def main(arguments: list[str]) -> None:
         shards, folder = Shards(output_of("shard", spec.data)), WORK / "logs" / path.stem / "views"
         print(*show_views(spec.space, shards, folder, given.samples), sep="\n")
         return
-    card = Shards(output_of("shard", spec.data)).card
-    reason = unfit(spec.training, card.splits["train"])
+    shards = Shards(output_of("shard", spec.data))
+    reason = unfit(spec.training, shards.card.splits["train"])
     if reason is not None:
         raise Refusal(f"{path}: {reason}")
+    if spec.check.group is not None and spec.check.group not in shards.card.columns:
+        raise Refusal(f"{path}: check.group = {spec.check.group}: no such label column; {_known(shards)}")
+    if given.plan:
+        from pipeline.check.plan import plan
 
-    findings = list(contradictions(spec.space, spec.check))
+        print(*plan(spec.space, spec.training, shards, path.stem), sep="\n")
+        return
+    if given.suggest:
+        from pipeline.check.suggest import suggest
+
+        for line in suggest(shards, spec.check, spec.space.preserves, lambda kind: print(kind, file=sys.stderr)):
+            print(line, flush=True)
+        return
+    findings = write(path.stem, spec, shards)
+    for finding in findings:
+        if finding.verdict not in ("pass", "noted"):
+            print(f"check {path.stem}: {finding.verdict}: {finding.sentence}")
+    print(f"check {path.stem}: {gate(findings)}")
+
+
+def write(name: str, spec: Specification, shards: Shards) -> list[Finding]:
+    """Examine a spec and write its folder; how far it is, the standard error shows."""
+    from tqdm import tqdm
+
+    from pipeline.check.examine import examine, pictures_of
+    from pipeline.check.pictures import draw
+
     projection = spec.space.projection
     dim = int(on_meta(spec.training.encoder.build).dim) if projection.kind == "none" else projection.dim  # type: ignore[arg-type]
-    with output_folder("check", path.stem) as folder:
+    total = pictures_of(spec.space, spec.check, shards)
+    with tqdm(total=total, desc=f"check {name}", unit="picture", mininterval=1.0) as bar:
+        shown = examine(spec.space, spec.check, shards, bar.update)
+        bar.update(total - bar.n)
+    findings: list[Finding] = []
+    with output_folder("check", name) as folder:
+        for number, each in enumerate(shown):
+            finding = each.finding
+            if each.picture is not None and finding.verdict not in ("pass", "noted"):
+                file = f"{number:03d}-{finding.finding}-{finding.invariance}.png"
+                draw(each.picture, folder / file)
+                finding = replace(finding, picture=file)
+            findings.append(finding)
+        for label in spec.space.preserves:
+            _chart(findings, label, spec, folder)
         write_json(folder / "findings.json", [asdict(finding) for finding in findings])
+        card = shards.card
         write_json(folder / "cost.json", cost(spec.training.global_batch, dim, shares=priors(card, "train")))
-        write_json(folder / "gate.json", {"gate": gate(findings)})
-    for finding in findings:
-        print(f"check {path.stem}: {finding.verdict}: {finding.sentence}")
-    print(f"check {path.stem}: {gate(findings)}")
+        write_json(folder / "gate.json", gate_file(findings))
+    return findings
+
+
+def _chart(findings: list[Finding], label: str, spec: Specification, folder: Path) -> None:
+    from pipeline.check.chart import draw_kept
+
+    if any(each.preserved == label and each.figure is not None for each in findings):
+        draw_kept(findings, label, spec.check.words.get(label, label), folder / f"kept-{label}.png")
+
+
+def _known(shards: Shards) -> str:
+    return f"known: {', '.join(shards.card.columns)}" if shards.card.columns else "the data has none"
 
 
 if __name__ == "__main__":

@@ -181,25 +181,24 @@ def test_a_contradiction_is_a_result_that_every_later_stage_repeats_and_the_verd
     content = mine(space__invariances=[GRAYSCALE], space__preserves=["shape", "hue"])
     write(Path("specs/mine.yaml"), content)
     ran(call, "shard", "check")
-    assert json.loads(Path("work/check/mine/gate.json").read_text()) == {"gate": "fail"}
-    (finding,) = json.loads(Path("work/check/mine/findings.json").read_text())
+    reason = "grayscale removes hue, which preserves says must stay readable"
+    assert json.loads(Path("work/check/mine/gate.json").read_text()) == {"gate": "fail", "reason": reason}
+    finding, *_ = json.loads(Path("work/check/mine/findings.json").read_text())
     assert (finding["finding"], finding["invariance"], finding["preserved"]) == ("contradiction", "grayscale", "hue")
     for stage in CHAIN[2:]:
         code, lines = call(stage, "mine")
         assert code == 0
-        assert lines == [
-            f"{stage} mine: not run; check refused it: the declaration contradicts itself; see work/check/mine"
-        ]
+        assert lines == [f"{stage} mine: not run; check refused it: {reason}"]
         assert [path.name for path in Path(f"work/{stage}/mine").iterdir()] == ["refused.json"]
         assert json.loads(Path(f"work/{stage}/mine/refused.json").read_text()) == {
             "stage": "check",
-            "reason": "the declaration contradicts itself; see work/check/mine",
+            "reason": reason,
         }
     assert call("report")[0] == 0
-    assert "contradict" in Path("work/report.html").read_text()
+    assert "removes hue" in Path("work/report.html").read_text()
     code, lines = call("verdict")
     assert code == 1
-    assert lines[0] == "mine: refused by check: the declaration contradicts itself; see work/check/mine"
+    assert lines[0] == f"mine: refused by check: {reason}"
     assert not Path("work/verdict/all").exists()
 
 
@@ -335,7 +334,15 @@ def test_what_the_ranks_refuse_is_told_once(call: Call) -> None:
     )
     assert done.returncode == 1
     lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("pretrain mine:")]
-    assert lines == ["step 1: z is no longer finite; lower training.optimizer.learning_rate or raise space.temperature"]
+    assert len(lines) == 1
+    start = "specs/mine.yaml: training.optimizer.learning_rate = 1e+30: step 1: z is no longer finite (samples "
+    end = "; lower it or raise space.temperature (0.2); `python -m stages.pretrain mine --replay` shows the batch"
+    assert lines[0].startswith(start)
+    assert lines[0].endswith(end)
+    code, replayed = call("pretrain", "mine", "--replay")
+    assert code == 0
+    assert any(line.startswith("  again: step 1: z is no longer finite") for line in replayed)
+    assert Path("work/logs/mine/diverged.png").is_file()
     assert not Path("work/pretrain/mine").exists()
     assert left_over() == []
 

@@ -106,10 +106,13 @@ def gradients(images: Tensor) -> Tensor:
     padded = functional.pad(images, (1, 1, 1, 1), mode="replicate")
     across = padded[..., 1:-1, 2:] - padded[..., 1:-1, :-2]  # (N, C, H, W)
     down = padded[..., 2:, 1:-1] - padded[..., :-2, 1:-1]
-    steepest = (across.square() + down.square()).argmax(dim=1, keepdim=True)
-    across, down = across.gather(1, steepest)[:, 0], down.gather(1, steepest)[:, 0]  # (N, H, W)
-    length = (across.square() + down.square()).sqrt()
-    angle = torch.atan2(down, across).remainder(math.pi) * (TURNS / math.pi)  # in [0, TURNS]
+    steepest, x, y = _squares(across, down, 0), across[:, 0], down[:, 0]
+    for channel in range(1, images.shape[1]):  # a comparison a channel is faster than an arg max over few
+        here = _squares(across, down, channel)
+        x, y = torch.where(here > steepest, across[:, channel], x), torch.where(here > steepest, down[:, channel], y)
+        steepest = torch.maximum(steepest, here)
+    length = steepest.sqrt()
+    angle = torch.atan2(y, x).remainder(math.pi) * (TURNS / math.pi)  # in [0, TURNS]
     low = angle.floor().long() % TURNS
     part = angle - angle.floor()
     votes = torch.zeros(len(images), TURNS, *images.shape[-2:])
@@ -120,3 +123,7 @@ def gradients(images: Tensor) -> Tensor:
     total = cells.sum(1, keepdim=True)
     shares = (cells / (total + FLOOR * total.mean((2, 3), keepdim=True) + 1e-6)).sqrt()
     return torch.cat([shares.flatten(1), total.flatten(1)], dim=1)
+
+
+def _squares(across: Tensor, down: Tensor, channel: int) -> Tensor:
+    return across[:, channel].square() + down[:, channel].square()

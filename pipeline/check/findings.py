@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pipeline.check.section import Accepted, Check
+from pipeline.check.section import TOGETHER, Accepted
 
 Verdict = Literal["pass", "warn", "fail", "inconclusive", "accepted", "noted"]
 """``noted``: measured, but on a label that nobody asked to preserve."""
@@ -45,11 +45,22 @@ def ruled(figure: tuple[float, float, float] | None, at_least: float, below: Ver
 
 
 def accepted(findings: Iterable[Finding], accept: Sequence[Accepted]) -> list[Finding]:
-    """The findings with those that fail and are accepted marked so, each with its reason."""
-    reasons = {(each.finding, each.invariance, each.preserved): each.reason for each in accept}
+    """The findings with those that fail and are accepted marked so, each with its reason.
+
+    Who accepts that an invariance removes a factor accepts what the data shows of it; and what is accepted of one
+    invariance is accepted of all of them together, which hold it.
+    """
+    own: dict[tuple[str, str, str], str] = {
+        (each.finding, each.invariance, each.preserved): each.reason for each in accept
+    }
+    removed = {(each.invariance, each.preserved): each.reason for each in accept if each.finding == "contradiction"}
+    within = {each.preserved: each.reason for each in accept}
     found = []
     for finding in findings:
-        reason = reasons.get((finding.finding, finding.invariance, finding.preserved))
+        place = (finding.invariance, finding.preserved)
+        reason = own.get((finding.finding, *place)) or removed.get(place)
+        if reason is None and finding.invariance == TOGETHER:
+            reason = within.get(finding.preserved)
         if finding.verdict == "fail" and reason is not None:
             finding = replace(finding, verdict="accepted", sentence=f"{finding.sentence}; accepted: {reason}")
         found.append(finding)
@@ -71,8 +82,3 @@ def gate_file(findings: Sequence[Finding]) -> dict[str, str]:
 def inconclusive(finding: str, invariance: str, label: str, sentence: str, position: int | None = None) -> Finding:
     """A finding that could not be decided, with the reason."""
     return Finding(finding, invariance, label, "inconclusive", sentence, position)
-
-
-def worth_telling(findings: Iterable[Finding], check: Check) -> list[Finding]:
-    """What is printed: everything that did not pass and concerns the declaration."""
-    return [finding for finding in findings if finding.verdict not in ("pass", "noted")]

@@ -1,0 +1,47 @@
+"""Two inputs that an invariance makes the same view: what no encoder of its views can tell apart, whatever the labels.
+
+All inputs go through the same drawn parameters, so that only what the map itself destroys collides (a projection such
+as (x1, x2, x3, x4) to (x1, x2, 0, x4)); mirrors, turns and other bijections never do.
+
+Legend: n inputs (n, C, H, W).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from pipeline.check.sample import EPOCH
+from pipeline.keys import Keys
+from pipeline.views import draw_view
+
+DIGITS = 5  # decimals that two views share to be the same
+DRAWS = 2
+INPUTS = 2048
+
+
+def collisions(images: Tensor, invariance: Any, seed: int) -> list[tuple[int, int]]:
+    """Pairs (i, j) of different inputs whose views are the same under the same parameters, each row at most once."""
+    images = images[:INPUTS]
+    before = _codes(images)
+    found: dict[int, int] = {}
+    for draw in range(DRAWS):
+        keys = Keys.of(seed, EPOCH, np.zeros(len(images), np.int64), draw)
+        view = draw_view(images, [invariance], keys, (images.shape[-2], images.shape[-1]))
+        if float(view.std()) == 0.0:
+            continue  # a black picture for all: erased finds it
+        after = _codes(view)
+        order = np.lexsort((before, after))
+        for left, right in zip(order[:-1].tolist(), order[1:].tolist(), strict=True):
+            if after[left] == after[right] and before[left] != before[right]:
+                found.setdefault(min(left, right), max(left, right))
+    return sorted(found.items())
+
+
+def _codes(images: Tensor) -> np.ndarray:
+    """A number for each input, equal for equal inputs."""
+    rows = np.ascontiguousarray(np.round(images.flatten(1).numpy(), DIGITS) + 0.0)
+    _, code = np.unique(rows.view(f"V{rows.shape[1] * rows.itemsize}").ravel(), return_inverse=True)
+    return np.asarray(code)

@@ -1,0 +1,98 @@
+"""The pictures that are looked at: a bounded part of train and of test, kept apart, the same in every run.
+
+With a group column (patient, place, recording) both splits are pooled and cut between groups instead, so that no group
+stands on both sides; the folds of the training part are cut between groups as well.
+
+Legend: n pictures of a part, C, H, W the canvas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from pipeline.check.section import Check
+from pipeline.keys import Keys, permutation
+from pipeline.shards import Shards
+
+FOLDS = 4  # of the training part
+TESTED = 3  # one part in so many is for testing, at most
+EPOCH = -2  # of the views that the check draws: an epoch that no training and no evaluation has
+ORDER = -3  # of the order in which pictures are taken
+
+
+@dataclass(frozen=True)
+class Part:
+    """Pictures with all that is known of them."""
+
+    images: Tensor
+    """(n, C, H, W) float32 in [0, 1]"""
+    numbers: npt.NDArray[np.int64]
+    """(n,) what the views are keyed by: different for all pictures of both parts"""
+    labels: Mapping[str, npt.NDArray[Any]]
+    """column to (n,)"""
+    groups: npt.NDArray[np.int64]
+    """(n,) equal numbers belong together"""
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def keys(self, seed: int, view: int) -> Keys:
+        """The keys of a view of every picture."""
+        return Keys.of(seed, EPOCH, self.numbers, view)
+
+    def folds(self) -> Tensor:
+        """(n,) a fold for each picture, the same for a whole group."""
+        _, group = np.unique(self.groups, return_inverse=True)
+        return torch.from_numpy(permutation(0, ORDER, int(group.max()) + 1)[group] % FOLDS)
+
+
+def take(shards: Shards, check: Check) -> tuple[Part, Part]:
+    """The training and the testing part of a sharded data set."""
+    splits = ("train", "test")
+    counts = [shards.card.splits[split] for split in splits]
+    columns = {name: np.concatenate([shards.labels(split)[name] for split in splits]) for name in shards.card.columns}
+    order = [permutation(check.seed, ORDER, counts[0]), counts[0] + permutation(check.seed, ORDER - 1, counts[1])]
+    if check.group is not None:
+        order = _by_group(columns[check.group], counts[1] / sum(counts), check.seed)
+    tested = min(len(order[1]), max(1, check.samples // TESTED))
+    trained = min(len(order[0]), check.samples - tested)
+    return _part(shards, columns, order[0][:trained], check), _part(shards, columns, order[1][:tested], check)
+
+
+def _by_group(values: npt.NDArray[Any], share: float, seed: int) -> list[npt.NDArray[np.int64]]:
+    """Rows in a random order of their groups, cut where the test part has its ``share``."""
+    _, group = np.unique(values, return_inverse=True)
+    place = permutation(seed, ORDER, int(group.max()) + 1)
+    rows = np.argsort(place[group], kind="stable").astype(np.int64)
+    cut = round(share * len(rows))
+    while 0 < cut < len(rows) and group[rows[cut]] == group[rows[cut - 1]]:
+        cut += 1
+    return [part[permutation(seed, ORDER, len(part))] for part in (rows[cut:], rows[:cut])]
+
+
+def _part(shards: Shards, columns: Mapping[str, npt.NDArray[Any]], rows: npt.NDArray[np.int64], check: Check) -> Part:
+    """Rows of train and test, numbered one behind the other, as a part."""
+    rows, first = np.sort(rows), shards.card.splits["train"]
+    pictures = [
+        shards.canvases(split, rows[chosen] - start)
+        for split, chosen, start in (("train", rows < first, 0), ("test", rows >= first, first))
+        if chosen.any()
+    ]
+    shape = (0, shards.card.input.channels, shards.card.input.height, shards.card.input.width)
+    images = np.concatenate(pictures) if pictures else np.empty(shape, np.uint8)
+    groups = rows if check.group is None else np.unique(columns[check.group], return_inverse=True)[1][rows]
+    labels = {name: values[rows] for name, values in columns.items()}
+    order = permutation(check.seed, ORDER - 2, len(rows))  # batches of 256 are cut from this order
+    return Part(
+        torch.from_numpy(images[order]).float() / 255.0,
+        rows[order],
+        {name: values[order] for name, values in labels.items()},
+        groups[order].astype(np.int64),
+    )
