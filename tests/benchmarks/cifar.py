@@ -71,7 +71,7 @@ def lightly_run(work: Path, seconds: float, seed: int, tuned: bool) -> tuple[dic
         torch.set_num_threads(1)
     torch.manual_seed(seed)
     encoder = parse(ENCODER, SmallResidual, "encoder").build(3)
-    model = torch.nn.Sequential(encoder, SimCLRProjectionHead(WIDTH, WIDTH, WIDTH, batch_norm=False)).train()
+    model = torch.nn.Sequential(encoder, SimCLRProjectionHead(WIDTH, WIDTH, WIDTH)).train()
     if tuned:
         model = model.to(memory_format=torch.channels_last)
     transform = SimCLRTransform(input_size=32, cj_strength=0.5, gaussian_blur=0.0)
