@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.images import Input, Unreadable, decode, fit_image
+from pipeline.images import Input, Unreadable, fit_image, read_image
 from pipeline.network import Network, described_network
 from pipeline.spec import Refusal, canonical, digest, parse
 
@@ -84,7 +84,7 @@ class Bundle:
         """
         if isinstance(images, (str, bytes, Path)) or (isinstance(images, np.ndarray) and images.ndim < 4):
             raise Refusal("embed: one image was given; give a list of images, or an array (N, H, W, C)")
-        fitted = [torch.from_numpy(fit_image(_pixels(image), self.input)) for image in images]
+        fitted = [torch.from_numpy(fit_image(_pixels(image, self.input), self.input)) for image in images]
         if not fitted:
             raise Refusal("embed: no images were given")
         parts = [
@@ -123,11 +123,11 @@ def load(folder: str | Path) -> Bundle:
     return Bundle(network, card, parse(card["input"], Input, str(folder / "card.json"), "input"))
 
 
-def _pixels(image: Raw) -> np.ndarray:
+def _pixels(image: Raw, contract: Input) -> np.ndarray:
     if isinstance(image, np.ndarray):
         return image
     try:
-        return decode(image if isinstance(image, bytes) else Path(image).read_bytes())[0]
+        return read_image(image if isinstance(image, bytes) else Path(image).read_bytes(), contract)
     except Unreadable as error:
         raise Refusal(f"{_named(image)}: {error}") from None
     except OSError as error:

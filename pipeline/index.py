@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 from pydantic import Field
@@ -39,3 +41,20 @@ def read_index(folder: Path) -> Index:
     """Read specs/index.yaml. Raises SpecError."""
     index: Index = read_spec(folder / "index.yaml", Index)
     return index
+
+
+def unhashable(raw: Path) -> str | None:
+    """The first thing under a raw path that DVC cannot hash (a link to nowhere ends it, a pipe blocks it); else None."""
+    for folder, below, files in os.walk(raw):
+        below.sort()
+        for name in sorted(files):
+            path = Path(folder, name)
+            try:
+                mode = path.stat().st_mode
+            except OSError as error:
+                return f"{path} is a link to nowhere" if path.is_symlink() else f"{path}: {error.strerror}"
+            if not stat.S_ISREG(mode):
+                return f"{path} is a device or pipe"
+            if not os.access(path, os.R_OK):
+                return f"{path} may not be read by this user"
+    return None

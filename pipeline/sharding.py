@@ -230,14 +230,16 @@ def _without_copies(
 
 def _refuse_unusable(name: str, rows: list[_Row], ledger: Ledger) -> None:
     counts = Counter(row.split for row in rows)
-    told = f"data set {name}: {ledger.summary()}"
-    first = f": {ledger.first()}" if ledger.counted() else ""
     if not rows:
-        raise Refusal(f"{told}: no picture is left{first}; see that the raw path in specs/index.yaml is the right one")
-    if counts["train"] < 2:
-        raise Refusal(f"{told}: {counts['train']} picture(s) to train on, at least 2 are needed{first}")
-    if not counts["test"]:
-        raise Refusal(f"{told}: the test split is empty; raise split.test or add pictures{first}")
+        fault = "no picture is left; see that the raw path in specs/index.yaml is the right one"
+    elif counts["train"] < 2:
+        fault = f"{counts['train']} picture(s) to train on, at least 2 are needed; add pictures, or lower split.test"
+    elif not counts["test"]:
+        fault = "the test split is empty; raise split.test or add pictures"
+    else:
+        return
+    first = f": {ledger.first()}" if ledger.counted() else ""
+    raise Refusal(f"data set {name}: {fault} ({ledger.summary()}{first})")
 
 
 def _column(name: str, label: str, kind: ColumnKind, rows: list[_Row], position: int) -> Column:

@@ -21,7 +21,7 @@ from pipeline.check import Check, unused_acceptances
 from pipeline.data import DataSpec
 from pipeline.encoders.structure import on_meta
 from pipeline.export import Export
-from pipeline.index import NONE, read_index
+from pipeline.index import NONE, read_index, unhashable
 from pipeline.probes import Probe
 from pipeline.space import LatentSpace
 from pipeline.spec import Fault, Rule, Spec, SpecError, nearest, read_spec, read_yaml, shown
@@ -188,8 +188,20 @@ def all_faults(folder: Path) -> list[Fault]:
             remedy = f"must be {NONE}: this data is embedded" if embedded else "name the folder of the raw data"
             faults.append(Fault(file, f"data.{name}.raw", shown(raw.raw), remedy))
         elif not Path(raw.raw).exists():
-            faults.append(Fault(file, f"data.{name}.raw", shown(raw.raw), "no such path"))
+            faults.append(Fault(file, f"data.{name}.raw", shown(raw.raw), _no_such(raw.raw)))
+        elif reason := unhashable(Path(raw.raw)):
+            remedy = f"{reason}; remove it, since DVC could not tell whether the data has changed"
+            faults.append(Fault(file, f"data.{name}.raw", shown(raw.raw), remedy))
     return faults
+
+
+def _no_such(raw: str) -> str:
+    """The remedy for a raw path that is not there."""
+    if raw.startswith("~"):
+        return f"no such path; write it out, as {Path(raw).expanduser()}"
+    beside = Path(raw).parent
+    names = [str(beside / other.name) for other in beside.iterdir()] if beside.is_dir() else []
+    return f"no such path; {nearest(raw, names)}" if names and len(names) < 100 else "no such path"
 
 
 def _outside(path: Path, files: str) -> list[Fault]:
