@@ -230,8 +230,7 @@ def turn_hue(images: Tensor, turn: Tensor, out: Tensor | None = None) -> Tensor:
     images themselves.
     """
     red, green, blue = images.unbind(1)  # (N,H,W)
-    value = torch.maximum(red, green).maximum(blue)
-    low = torch.minimum(red, green).minimum(blue)
+    value, low = images.amax(1), images.amin(1)
     chroma = value - low
     hue = (green + blue).sub_(red).sub_(low)
     hue = hue.div_(chroma.clamp(min=torch.finfo(images.dtype).tiny)).add_(1.0).copysign_(green - blue)

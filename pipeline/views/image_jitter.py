@@ -88,14 +88,18 @@ class ColorJitter(Spec):
 
 
 def jitter(images: Tensor, parameters: Parameters) -> Tensor:
-    """Apply the four operations to ``images`` (N,C,H,W), each row in its own order.
+    """Apply the four operations to ``images`` (N,C,H,W), each row in its own order."""
+    return jitter_own(images.clone(), parameters)
+
+
+def jitter_own(images: Tensor, parameters: Parameters) -> Tensor:
+    """The same in place.
 
     Brightness, contrast and saturation are one blend, factor * image + (1 - factor) * other, with the other being
     nothing, the mean of the gray, and the gray. So all rows take their first, second and third blend together, and
     the hue is turned before, between or after them in the rows whose order says so. Large pictures on a CPU go one by
     one instead: each operation then reads no more of them than it needs.
     """
-    images = images.clone()
     if large(images):
         for image, factor, turn in zip(images, *numbers_of(parameters), strict=True):
             jitter_one(image, factor, turn)
@@ -140,8 +144,8 @@ def jitter_one(image: Tensor, factors: Sequence[float], order: Sequence[int]) ->
             image.mul_(factor).clamp_(0.0, 1.0)
         elif name == "contrast" and factor != 1.0:
             mean = gray(image.mean((1, 2))[None, :, None, None])[0]  # (1,1,1)
-            image.mul_(factor).add_(mean, alpha=1.0 - factor).clamp_(0.0, 1.0)
+            image.lerp_(mean, 1.0 - factor).clamp_(0.0, 1.0)
         elif name == "saturation" and factor != 1.0:
             shade = gray(image[None])[0]  # (1,H,W)
-            image.mul_(factor).add_(shade, alpha=1.0 - factor).clamp_(0.0, 1.0)
+            image.lerp_(shade, 1.0 - factor).clamp_(0.0, 1.0)
     return image

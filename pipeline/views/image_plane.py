@@ -22,7 +22,7 @@ def applied(keys: Keys, probability: float) -> Tensor:
 
 def as_float(images: Tensor) -> Tensor:
     """uint8 as float32 in [0, 1]; floating point as it is."""
-    return images if images.is_floating_point() else images.float().div_(255.0)
+    return images if images.is_floating_point() else images / 255.0
 
 
 def resample(images: Tensor, matrix: Tensor, fill: float = 0.0) -> Tensor:

@@ -2,7 +2,6 @@
 cache: a view is a function of its own row, so blocks change nothing.
 
 What the parameters alone decide is computed for the whole batch first; then a block is taken through all operations.
-Of large pictures on a CPU, a block is one picture, but for operations whose overhead asks for more.
 
 N images (N,C,H,W), or a list of N (C,H_i,W_i).
 """
@@ -10,7 +9,6 @@ N images (N,C,H,W), or a list of N (C,H_i,W_i).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import takewhile
 from typing import TYPE_CHECKING, get_args
 
 import torch
@@ -18,17 +16,15 @@ from torch import Tensor
 
 from pipeline.keys import Keys
 from pipeline.views.grouping import Motion, Resampled, Step, by_matrix, grouped, mirrored, mixture, sizing
-from pipeline.views.image_colour import Grayscale
-from pipeline.views.image_detail import Blur
-from pipeline.views.image_jitter import ColorJitter
+from pipeline.views.image_jitter import ColorJitter, jitter_own
 from pipeline.views.image_matrix import mix
 from pipeline.views.image_plane import Parameters, as_float, permute, resample
-from pipeline.views.image_resize import LARGE, crop
+from pipeline.views.image_resize import crop
 
 if TYPE_CHECKING:
     from pipeline.views import Invariance
 
-BLOCK = 2**20  # values that are worked on at a time on a CPU: 4 MiB
+BLOCK = 2**21  # values that are worked on at a time on a CPU: 8 MiB
 Images = Tensor | Sequence[Tensor]
 Operation = Callable[[Images, slice], Tensor]
 """A block of images, which are not written to, and their rows -> what they become."""
@@ -53,15 +49,10 @@ def apply_all(
     groups = grouped(list(zip(invariances, parameters, strict=True)))
     device = images.device if isinstance(images, Tensor) else images[0].device
     values = images[0].shape[0] * size[0] * size[1]
-    large = size[0] * size[1] > LARGE
-    while groups:
-        alone = large and _alone(groups[0])
-        together = list(takewhile(lambda group: not large or _alone(group) == alone, groups))  # noqa: B023
-        count = (1 if alone else max(1, BLOCK // values)) if device.type == "cpu" else len(images)
-        sizes = [_sizes(images), *[torch.tensor(size).expand(len(images), 2)] * (len(together) - 1)]
-        operations = [_operation(*each, size) for each in zip(together, sizes, strict=True)]
-        images = _in_blocks(images, operations, count)
-        groups = groups[len(together) :]
+    count = max(1, BLOCK // values) if device.type == "cpu" else len(images)
+    sizes = [_sizes(images), *[torch.tensor(size).expand(len(images), 2)] * (len(groups) - 1)]
+    operations = [_operation(*each, size) for each in zip(groups, sizes, strict=False)]
+    images = _in_blocks(images, operations, count) if len(images) else images
     if not isinstance(images, Tensor):
         raise TypeError("nothing brings the images to one size")
     return as_float(images)
@@ -85,11 +76,6 @@ def _in_blocks(images: Images, operations: Sequence[Operation], count: int) -> T
     return views
 
 
-def _alone(group: Sequence[Step]) -> bool:
-    """Whether an operation is as fast on one large picture as on several."""
-    return sizing(group[0][0]) or isinstance(group[0][0], ColorJitter | Grayscale | Blur)
-
-
 def _sizes(images: Images) -> Tensor:
     """Height and width of each: (N,2)."""
     if isinstance(images, Tensor):
@@ -107,6 +93,8 @@ def _operation(group: Sequence[Step], sizes: Tensor, size: tuple[int, int]) -> O
     if by_matrix(first):
         mixed = mixture(group)
         return lambda block, rows: mix(_batch(block), mixed[rows])
+    if isinstance(first, ColorJitter):
+        return lambda block, rows: jitter_own(_own(block), _rows(drawn, rows))
     if isinstance(first, get_args(Motion)):
         return lambda block, rows: _move(block, [(motion, _rows(drawn, rows)) for motion, drawn in group])
     return lambda block, rows: first.apply(_batch(block), _rows(drawn, rows))
@@ -116,6 +104,12 @@ def _batch(block: Images) -> Tensor:
     if not isinstance(block, Tensor):
         raise TypeError("pictures of several sizes need a sizing first")
     return as_float(block)
+
+
+def _own(block: Images) -> Tensor:
+    """A block that may be written to."""
+    images = _batch(block)
+    return images.clone() if images is block else images
 
 
 def _rows(parameters: Parameters, rows: slice) -> Parameters:
