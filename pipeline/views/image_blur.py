@@ -25,21 +25,25 @@ def blur(images: Tensor, sigma: Tensor, radius: int) -> Tensor:
     Equal to torchvision's ``gaussian_blur`` with kernel size 2 * radius + 1 (at most 2 * min(H, W) - 1, as far as
     reflection goes). Rows of sigma 0 stay as they are.
     """
+    return blur_own(images.clone(), sigma, radius) if bool((sigma > 0).any()) else images
+
+
+def blur_own(images: Tensor, sigma: Tensor, radius: int) -> Tensor:
+    """The same in place."""
     height, width = images.shape[-2:]
     radius = min(radius, height - 1, width - 1)
     rows = (sigma > 0).nonzero().flatten()
     if radius < 1 or not len(rows):
         return images
     if large(images):
-        blurred = images.clone()
         for row, weights in kernels(sigma, radius).items():
-            blurred[row] = blur_one(images[row], weights)
-        return blurred
+            images[row] = blur_one(images[row], weights)
+        return images
     weights = gaussian(sigma[rows, None], radius)
     down = _matrices(weights, height).to(images)  # (n,H,H)
     across = down if height == width else _matrices(weights, width).to(images)  # (n,W,W)
     rows = rows.to(images.device)
-    return images.index_copy(0, rows, filtered(images.index_select(0, rows), down, across))
+    return images.index_copy_(0, rows, filtered(images.index_select(0, rows), down, across))
 
 
 def gaussian(sigma: Tensor, radius: int) -> Tensor:
@@ -50,8 +54,8 @@ def gaussian(sigma: Tensor, radius: int) -> Tensor:
 
 def kernels(sigma: Tensor, radius: int) -> dict[int, Tensor]:
     """The kernels of the rows that are blurred, without the weights that are lost in the rounding of the middle one."""
-    rows = (sigma > 0).nonzero().flatten() if radius > 0 else sigma.new_empty(0, dtype=torch.int64)
-    weights = gaussian(sigma[rows, None], max(radius, 0))
+    rows = (sigma > 0).nonzero().flatten()
+    weights = gaussian(sigma[rows, None], radius)
     widths = (weights > weights[:, radius : radius + 1] * 2.0**-24).sum(1).tolist()
     pairs = zip(rows.tolist(), weights, widths, strict=True)
     return {row: kernel[radius - width // 2 : radius + width // 2 + 1] for row, kernel, width in pairs}

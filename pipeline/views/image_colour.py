@@ -174,12 +174,7 @@ class Grayscale(Spec):
         return {"gray": applied(keys, self.probability)}
 
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
-        rows = parameters["gray"].nonzero().flatten().to(images.device)
-        return (
-            images.index_copy(0, rows, gray(images.index_select(0, rows)).expand(-1, 3, -1, -1))
-            if len(rows)
-            else images
-        )
+        return gray_own(images.clone(), parameters["gray"]) if bool(parameters["gray"].any()) else images
 
     def at(self, strength: float) -> Grayscale:
         """The same with its probability scaled by ``strength`` in [0, 1]; 0 is the identity."""
@@ -204,6 +199,12 @@ def gray(images: Tensor) -> Tensor:
         return images.mean(1, keepdim=True)
     red, green, blue = images.unbind(1)
     return (red * LUMA[0]).add_(green, alpha=LUMA[1]).add_(blue, alpha=LUMA[2])[:, None]
+
+
+def gray_own(images: Tensor, made: Tensor) -> Tensor:
+    """Make the rows of ``images`` (N,3,H,W) gray, in place, where ``made`` (N,) is true."""
+    rows = made.nonzero().flatten().to(images.device)
+    return images.index_copy_(0, rows, gray(images.index_select(0, rows)).expand(-1, 3, -1, -1))
 
 
 def brighten(images: Tensor, factor: Tensor) -> Tensor:

@@ -9,13 +9,16 @@ N images (N,C,H,W), or a list of N (C,H_i,W_i).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from torch import Tensor
 
 from pipeline.keys import Keys
 from pipeline.views.grouping import Motion, Resampled, Step, by_matrix, grouped, mirrored, mixture, sizing
+from pipeline.views.image_blur import blur_own
+from pipeline.views.image_colour import Grayscale, gray_own
+from pipeline.views.image_detail import Blur
 from pipeline.views.image_jitter import ColorJitter, jitter_own
 from pipeline.views.image_matrix import mix
 from pipeline.views.image_plane import Parameters, as_float, permute, resample
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 BLOCK = 2**21  # values that are worked on at a time on a CPU: 8 MiB
 Images = Tensor | Sequence[Tensor]
 Operation = Callable[[Images, slice], Tensor]
-"""A block of images, which are not written to, and their rows -> what they become."""
+"""A block of images and its rows -> what they become."""
 
 
 def draw_all(invariances: Sequence[Invariance], keys: Keys) -> list[Parameters]:
@@ -49,9 +52,13 @@ def apply_all(
     groups = grouped(list(zip(invariances, parameters, strict=True)))
     device = images.device if isinstance(images, Tensor) else images[0].device
     values = images[0].shape[0] * size[0] * size[1]
-    count = max(1, BLOCK // values) if device.type == "cpu" else len(images)
-    sizes = [_sizes(images), *[torch.tensor(size).expand(len(images), 2)] * (len(groups) - 1)]
-    operations = [_operation(*each, size) for each in zip(groups, sizes, strict=False)]
+    blocks = -(-len(images) * values // BLOCK) if device.type == "cpu" else 1
+    count = -(-len(images) // max(1, blocks))
+    operations, sizes, own = [], _sizes(images), False
+    for group in groups:
+        operations.append(_operation(group, sizes, size, own))
+        own = _made(group[0][0], own)
+        sizes = torch.tensor(size).expand(len(images), 2)
     images = _in_blocks(images, operations, count) if len(images) else images
     if not isinstance(images, Tensor):
         raise TypeError("nothing brings the images to one size")
@@ -83,8 +90,18 @@ def _sizes(images: Images) -> Tensor:
     return torch.tensor([image.shape[-2:] for image in images])
 
 
-def _operation(group: Sequence[Step], sizes: Tensor, size: tuple[int, int]) -> Operation:
-    """Neighbours that are one operation, on a block of images of ``sizes`` (N,2); those of the views are ``size``."""
+def _made(invariance: Any, own: bool) -> bool:
+    """Whether what an operation returns is nobody else's, and may be written to by the next."""
+    return (
+        sizing(invariance) or isinstance(invariance, ColorJitter) or (own and isinstance(invariance, Grayscale | Blur))
+    )
+
+
+def _operation(group: Sequence[Step], sizes: Tensor, size: tuple[int, int], own: bool) -> Operation:
+    """Neighbours that are one operation, on a block of images of ``sizes`` (N,2); those of the views are ``size``.
+
+    ``own``: whether the block may be written to.
+    """
     (first, drawn), count = group[0], len(sizes)
     if sizing(first):
         heights, widths = sizes.unbind(1)
@@ -94,7 +111,11 @@ def _operation(group: Sequence[Step], sizes: Tensor, size: tuple[int, int]) -> O
         mixed = mixture(group)
         return lambda block, rows: mix(_batch(block), mixed[rows])
     if isinstance(first, ColorJitter):
-        return lambda block, rows: jitter_own(_own(block), _rows(drawn, rows))
+        return lambda block, rows: jitter_own(_own(block, own), _rows(drawn, rows))
+    if own and isinstance(first, Grayscale):
+        return lambda block, rows: gray_own(_batch(block), drawn["gray"][rows])
+    if own and isinstance(first, Blur):
+        return lambda block, rows: blur_own(_batch(block), drawn["sigma"][rows], first.radius)
     if isinstance(first, get_args(Motion)):
         return lambda block, rows: _move(block, [(motion, _rows(drawn, rows)) for motion, drawn in group])
     return lambda block, rows: first.apply(_batch(block), _rows(drawn, rows))
@@ -106,10 +127,10 @@ def _batch(block: Images) -> Tensor:
     return as_float(block)
 
 
-def _own(block: Images) -> Tensor:
+def _own(block: Images, own: bool) -> Tensor:
     """A block that may be written to."""
     images = _batch(block)
-    return images.clone() if images is block else images
+    return images.clone() if images is block and not own else images
 
 
 def _rows(parameters: Parameters, rows: slice) -> Parameters:
