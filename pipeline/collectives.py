@@ -6,11 +6,24 @@ Without a process group every function is the one-rank case of itself. n: rows o
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch import distributed as dist
+
+_begun = 0
+
+
+def begun() -> int:
+    """How many operations this rank has entered: one that waits has entered more than the one it waits for."""
+    return _begun
+
+
+def _begin() -> None:
+    global _begun
+    _begun += 1
 
 
 def world() -> int:
@@ -28,6 +41,12 @@ def launched_rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
+def device() -> torch.device:
+    """Where what ranks exchange must lie."""
+    nccl = world() > 1 and dist.get_backend() == "nccl"
+    return torch.device("cuda", torch.cuda.current_device()) if nccl else torch.device("cpu")
+
+
 def own(rows: Tensor) -> Tensor:
     """This rank's contiguous part of a global batch's rows (world·n, ...) → (n, ...)."""
     return rows.chunk(world())[rank()]
@@ -38,12 +57,14 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor) -> Tensor:
+        _begin()
         parts = [torch.empty_like(rows) for _ in range(world())]
         dist.all_gather(parts, rows.contiguous())
         return torch.cat(parts)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        _begin()
         gradient = gradients[0].contiguous().clone()
         dist.all_reduce(gradient)
         return own(gradient)
@@ -54,6 +75,7 @@ def gather(rows: Tensor) -> Tensor:
     if world() == 1:
         return rows
     if not rows.is_floating_point():
+        _begin()
         parts = [torch.empty_like(rows) for _ in range(world())]
         dist.all_gather(parts, rows.contiguous())
         return torch.cat(parts)
@@ -65,6 +87,7 @@ def total(value: Tensor) -> Tensor:
     """The sum of a value over ranks, without a gradient."""
     value = value.detach().clone()
     if world() > 1:
+        _begin()
         dist.all_reduce(value)
     return value
 
@@ -73,5 +96,21 @@ def top(value: Tensor) -> Tensor:
     """The largest of the ranks' values, without a gradient."""
     value = value.detach().clone()
     if world() > 1:
+        _begin()
         dist.all_reduce(value, op=dist.ReduceOp.MAX)
     return value
+
+
+def from_first(make: Callable[[], bytes | None]) -> bytes | None:
+    """What ``make`` gives on rank 0, on every rank; it is called there alone."""
+    if world() == 1:
+        return make()
+    content = make() if rank() == 0 else None
+    size = top(torch.tensor(-1 if content is None else len(content), device=device()))
+    if int(size) < 0:
+        return None
+    payload = torch.empty(int(size), dtype=torch.uint8, device=device())
+    if content is not None:
+        payload.copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8))
+    dist.broadcast(payload, 0)
+    return payload.cpu().numpy().tobytes()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -34,6 +34,13 @@ class Machine(Spec):
     """Threads of each rank that decode pictures while it trains; null: as many as compute threads."""
     resident_gib: int = Field(default=4, ge=0, le=4096)
     """GiB of decoded pictures that each rank may keep in memory; more are decoded anew in every epoch."""
+    checkpoint_seconds: float | None = Field(default=None, ge=0)
+    """Seconds between two checkpoints; 0: after every step; null: every 30 s, or as often as a thirtieth of the time
+    allows where one costs more than a second."""
+    collective_timeout: float = Field(default=600.0, gt=0)
+    """Seconds that ranks wait for one that does not answer before they end with its name."""
+    loggers: tuple[Literal["dvclive", "tensorboard", "wandb", "mlflow"], ...] = ()
+    """Who else hears of every step, in the untracked work/logs/NAME; a comma between two in a variable."""
 
     def ranks(self) -> int:
         """How many ranks to start."""
@@ -90,7 +97,7 @@ def read_machine(file: Path = FILE) -> Machine:
     machine: Machine = parse(settings, Machine, str(file))
     variables = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
     if variables:
-        given = {name.removeprefix(PREFIX).lower(): _number(value) for name, value in variables.items()}
+        given = {key: _value(key, text) for key, text in ((_key(name), text) for name, text in variables.items())}
         try:
             machine = parse({**settings, **given}, Machine, "environment")
         except SpecError as error:
@@ -101,5 +108,17 @@ def read_machine(file: Path = FILE) -> Machine:
     return machine
 
 
-def _number(text: str) -> int | str:
-    return int(text) if text.lstrip("-").isdigit() else text
+def _key(variable: str) -> str:
+    return variable.removeprefix(PREFIX).lower()
+
+
+def _value(key: str, text: str) -> Any:
+    """A variable's text as YAML would have it: a number where it is one, a list where the setting is one."""
+    if key == "loggers":
+        return [each.strip() for each in text.split(",") if each.strip()]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

@@ -6,34 +6,34 @@ first pass, two a sample in pair order, are the candidates, and the views of all
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 import torch
 from pydantic import Field
+from safetensors.torch import load
 from torch import Tensor
 
 from pipeline import collectives
-from pipeline.contrast import Term
+from pipeline.batches import Batch, Batches
+from pipeline.checkpoint import Checkpoints
+from pipeline.divergence import Diverged, check_gradient, check_loss, check_vectors
 from pipeline.encoders import Encoder
-from pipeline.keys import permutation
-from pipeline.loading import ViewLoader
 from pipeline.machine import Machine, settle
 from pipeline.network import Network, build_network, freeze_below, frozen_to_eval, layers, take_weights
 from pipeline.optimizers import Cosine, Optimizer, Schedule
-from pipeline.shards import DataCard, Shards
+from pipeline.reduction import pair_similarities, reduced
+from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import Refusal, Rule, Spec, nearest
-from pipeline.views.roles import Partners, with_partners
+from pipeline.state import Row, State
 
-PICTURED = 8
-"""Samples of the first batch whose views are kept for the report."""
-LOWER = "lower training.optimizer.learning_rate or raise space.temperature"
+if TYPE_CHECKING:
+    from accelerate import Accelerator
 
 
 class Untrained(Spec):
@@ -89,20 +89,6 @@ class Training(Spec):
 
 
 @dataclass(frozen=True)
-class Row:
-    """What one step measured; the loss is the global batch's."""
-
-    step: int
-    epoch: int
-    loss: float
-    log_k: float
-    learning_rate: float
-    temperature: float
-    positive_similarity: float
-    negative_similarity: float
-
-
-@dataclass(frozen=True)
 class Trained:
     """The trained network, the curve, and the first batch's first pass (2 x pictured, C, H, W) as it was seen."""
 
@@ -129,127 +115,129 @@ def start_network(space: LatentSpace, training: Training, mean: Sequence[float],
     return network
 
 
-def usable(space: LatentSpace, card: DataCard) -> int:
-    """Pictures of the training split that an epoch goes through: all, or those that have a partner."""
-    if isinstance(space.views, Partners):
-        return sum(count for count in card.columns[space.views.column].counts["train"] if count > 1)
-    return card.splits["train"]
-
-
-def view_loader(space: LatentSpace, seed: int, shards: Shards, machine: Machine, split: str = "train") -> ViewLoader:
-    """What makes the views of a split, as the space declares them."""
-    codes = shards.labels(split)[space.views.column] if isinstance(space.views, Partners) else None
-    return ViewLoader(
-        shards,
-        split,
-        space.roles(),
-        seed,
-        machine.chosen_device(),
-        codes,
-        machine.chosen_workers(),
-        machine.resident_gib << 30,
-    )
-
-
-def batches_of(rows: np.ndarray, training: Training) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (epoch, samples (n,)) of every step: this rank's part of the batch, a function of the seed alone."""
-    batch = training.global_batch
-    for epoch in range(training.epochs):
-        order = rows[permutation(training.seed, epoch, len(rows))]
-        for start in range(0, len(rows) // batch * batch, batch):
-            yield epoch, collectives.own(torch.from_numpy(order[start : start + batch])).numpy()
-
-
 def train(
-    space: LatentSpace, training: Training, shards: Shards, machine: Machine, told: Callable[[Row], None]
+    space: LatentSpace,
+    training: Training,
+    shards: Shards,
+    machine: Machine,
+    told: Callable[[Row], None],
+    kept: Checkpoints | None = None,
 ) -> Trained:
-    """Train a network on the training split; ``told`` hears of every step.
+    """Train a network on the training split; ``told`` hears of every step, ``kept`` holds what a kill would lose.
 
     Raises:
-        Refusal: a batch larger than the split, ranks that do not divide it, weights that do not fit, or a loss that is
-            no longer a number.
+        Diverged: a loss or a gradient is no longer a number; the step is not made.
+        Refusal: a batch larger than the split, ranks that do not divide it, or weights that do not fit.
     """
-    from accelerate import Accelerator
-
-    accelerator = Accelerator(
-        cpu=machine.chosen_device() == "cpu", mixed_precision="bf16" if training.precision == "bf16" else "no"
-    )
+    accelerator = start_ranks(machine, training.precision)
     settle(machine)
-    count = usable(space, shards.card)
-    reason = unfit(training, count, collectives.world(), accelerator.device.type)
+    batches = Batches(space, training.global_batch, training.epochs, training.seed, shards, machine)
+    reason = unfit(training, batches.count, collectives.world(), accelerator.device.type)
     if reason is not None:
         raise Refusal(reason)
 
-    batch = training.global_batch
-    per_epoch = count // batch
-    steps = per_epoch * training.epochs
-    labels = {name: shards.labels("train")[name] for name in space.reads()}
-    loader = view_loader(space, training.seed, shards, machine)
-    numbers = loader.view_numbers()
-    rows = np.arange(count) if loader.codes is None else with_partners(loader.codes)
     network = start_network(space, training, shards.card.mean, shards.card.std)
     if collectives.world() > 1:  # batch statistics are those of the global batch
         network = torch.nn.SyncBatchNorm.convert_sync_batchnorm(network)  # type: ignore[no-untyped-call]
-    optimizer = training.optimizer.build(network)
-    peaks = [group["lr"] for group in optimizer.param_groups]
-    model, optimizer = accelerator.prepare(network.to(accelerator.device), optimizer)
+    network = network.to(accelerator.device)
+    state = State(network, training.optimizer.build(network))
+    peaks = [group["lr"] for group in state.optimizer.param_groups]
+    before = None if kept is None else collectives.from_first(kept.newest)
+    if before is not None:
+        state.restore(load(before))
+    model = accelerator.prepare(network)
 
-    curve: list[Row] = []
-    pictured = torch.empty(0)
-    candidates = 0
+    candidates = 2 * training.global_batch - 1
+    start = space.objective.starts_at(candidates)
     model.train()
     frozen_to_eval(network)
-    order = batches_of(rows, training)
-    for step, ((epoch, samples), passes) in enumerate(paired(order, loader.batches)):
-        if step == 0:
-            pictured = passes[0][: 2 * PICTURED].cpu().clone()
-
-        rate = training.schedule.factor(step, steps, per_epoch)
-        for group, peak in zip(optimizer.param_groups, peaks, strict=True):
+    for batch in batches.after(len(state.curve)):
+        rate = training.schedule.factor(batch.step, batches.steps, batches.per_epoch)
+        for group, peak in zip(state.optimizer.param_groups, peaks, strict=True):
             group["lr"] = peak * rate
-        z = [model(views)[1].float() for views in passes]
-        columns = [row_columns(samples, views, labels, accelerator.device) for views in numbers]
-        if isinstance(space.views, Partners):
-            columns[0]["group"] = columns[0][space.views.column]
-        gathered = collectives.gather(z[0])
-        if not all(bool(each.isfinite().all()) for each in (gathered, *z[1:])):
-            raise Refusal(f"step {step}: z is no longer finite; {LOWER}")
-        scalars = dict(network.scalars)
-        temperature = None if space.temperature is None else space.temperature.at(step / steps, scalars)
-        own, theirs = collectives.own(gathered), None
-        if collectives.world() > 1 or len(passes) > 1:
-            everything = {name: collectives.gather(column) for name, column in columns[0].items()}
-            theirs = (gathered, everything)
-        contrast = space.sampler.contrast(
-            torch.cat([own, *z[1:]]) if len(passes) > 1 else own,
-            {name: torch.cat([each[name] for each in columns]) for name in columns[0]},
-            space.metric,
-            temperature,
-            space.normalization,
-            *(theirs or (None, None)),
-        )
-        loss, value = reduced(space.objective.terms(contrast, scalars))
-        if not math.isfinite(value):
-            raise Refusal(f"step {step}: the loss is {value}; {LOWER}")
-        optimizer.zero_grad(set_to_none=True)
-        accelerator.backward(loss * collectives.world())  # DDP divides by the ranks; the loss is already a global mean
-        optimizer.step()
+        try:
+            found = measure(space, model, dict(network.scalars), batch)
+            state.optimizer.zero_grad(set_to_none=True)
+            accelerator.backward(found.loss * collectives.world())  # DDP divides by the ranks
+            check_gradient(network, batch)
+        except Diverged as diverged:
+            diverged.state = state
+            raise
+        state.optimizer.step()
 
-        candidates = len(gathered) - 1
-        positive, negative = pair_similarities(gathered.detach())
+        positive, negative = pair_similarities(found.gathered)
         row = Row(
-            step=step,
-            epoch=epoch,
-            loss=value,
-            log_k=math.log(candidates),
+            step=batch.step,
+            epoch=batch.epoch,
+            loss=found.value,
+            starts_at=math.nan if start is None else start,
             learning_rate=rate * peaks[0],
-            temperature=_plain(temperature),
+            temperature=found.temperature,
             positive_similarity=positive,
             negative_similarity=negative,
         )
-        curve.append(row)
+        state.curve.append(row)
         told(row)
-    return Trained(network, tuple(curve), pictured, candidates)
+        if kept is not None and collectives.rank() == 0 and kept.due() and state.finite():
+            kept.save(len(state.curve), state.tensors())
+    return Trained(network, tuple(state.curve), batches.pictured(), candidates)
+
+
+def start_ranks(machine: Machine, precision: str) -> Accelerator:
+    """Meet the other ranks, if there are any: they wait for one another no longer than the machine says."""
+    from accelerate import Accelerator, InitProcessGroupKwargs
+
+    wait = InitProcessGroupKwargs(timeout=timedelta(seconds=machine.collective_timeout))
+    return Accelerator(
+        cpu=machine.chosen_device() == "cpu",
+        mixed_precision="bf16" if precision == "bf16" else "no",
+        kwargs_handlers=[wait],
+    )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the loss is of one batch."""
+
+    loss: Tensor
+    """The differentiable part of this rank."""
+    value: float
+    """Over all ranks."""
+    gathered: Tensor
+    """(2B, D) the first pass of all ranks, without a gradient."""
+    temperature: float
+
+
+def measure(space: LatentSpace, model: Callable[[Tensor], Any], scalars: dict[str, Tensor], batch: Batch) -> Measured:
+    """The loss of one batch, every anchor against the candidates of all ranks.
+
+    Raises:
+        Diverged: z or the loss is not finite; the samples are named.
+    """
+    z = [wide(model(views)[1]) for views in batch.passes]
+    gathered = collectives.gather(z[0])
+    check_vectors(gathered, z, batch)
+    temperature = None if space.temperature is None else space.temperature.at(batch.share, scalars)
+    own, theirs = collectives.own(gathered), None
+    if collectives.world() > 1 or len(z) > 1:
+        theirs = (gathered, {name: collectives.gather(column) for name, column in batch.columns[0].items()})
+    contrast = space.sampler.contrast(
+        torch.cat([own, *z[1:]]) if len(z) > 1 else own,
+        {name: torch.cat([each[name] for each in batch.columns]) for name in batch.columns[0]},
+        space.metric,
+        temperature,
+        space.normalization,
+        *(theirs or (None, None)),
+    )
+    terms = space.objective.terms(contrast, scalars)
+    loss, value = reduced(terms)
+    check_loss(value, terms, batch)
+    return Measured(loss, value, gathered.detach(), _plain(temperature))
+
+
+def wide(z: Tensor) -> Tensor:
+    """Float32 or better: the loss is never computed in half a type."""
+    return z.to(torch.promote_types(z.dtype, torch.float32))
 
 
 def unfit(training: Training, count: int, ranks: int = 1, device: str = "cpu") -> str | None:
@@ -267,65 +255,7 @@ def unfit(training: Training, count: int, ranks: int = 1, device: str = "cpu") -
     return None
 
 
-def paired(
-    order: Iterable[tuple[int, np.ndarray]],
-    made: Callable[[Iterable[tuple[int, np.ndarray]]], Iterator[tuple[Tensor, ...]]],
-) -> Iterator[tuple[tuple[int, np.ndarray], tuple[Tensor, ...]]]:
-    """Yield each (epoch, samples) with its views, which may be made ahead."""
-    asked, kept = itertools.tee(order)
-    return zip(kept, made(asked), strict=True)
-
-
-def row_columns(
-    samples: np.ndarray, views: Sequence[int], labels: Mapping[str, np.ndarray], device: torch.device | str
-) -> dict[str, Tensor]:
-    """The integer columns of a pass, each (n·V,): sample, view, and the labels (N,) of a whole split."""
-    return {
-        **{name: torch.from_numpy(np.repeat(codes[samples], len(views))).to(device) for name, codes in labels.items()},
-        "sample": torch.from_numpy(np.repeat(samples, len(views))).to(device),
-        "view": torch.tensor(views, device=device).repeat(len(samples)),
-    }
-
-
 def _plain(temperature: Tensor | float | None) -> float:
     if temperature is None:
         return math.nan
     return float(temperature.detach() if isinstance(temperature, Tensor) else temperature)
-
-
-def reduced(terms: tuple[Term, ...]) -> tuple[Tensor, float]:
-    """The global loss of this rank's terms: (differentiable part of this rank, value over all ranks).
-
-    The mean is over the anchors that count on any rank; if none does, loss and gradient are 0.
-    """
-    loss: Tensor | float = 0.0
-    value = 0.0
-    for term in terms:
-        counted = collectives.total(term.counted.sum())
-        kept = torch.where(term.counted, term.values, torch.zeros_like(term.values))
-        divisor = counted.clamp(min=1)
-        if term.outer == "identity":
-            part = kept.sum() / divisor
-            whole = collectives.total(part)
-        else:  # log of the mean of exp(values); its gradient over ranks is that of the sum over this rank's anchors
-            top = collectives.top(torch.where(term.counted, term.values, -torch.inf).max())
-            top = torch.where(counted > 0, top, torch.zeros_like(top))
-            # masked before and after exp, so that what does not count has no gradient, not even 0 times infinity
-            over = torch.where(term.counted, term.values - top, -torch.inf)
-            part = torch.where(term.counted, over.exp(), torch.zeros_like(over)).sum() / divisor
-            mean = collectives.total(part)
-            whole = torch.where(counted > 0, mean.log() + top, torch.zeros_like(mean))
-            part = part / mean.clamp(min=torch.finfo(mean.dtype).tiny)
-        loss = loss + term.weight * part
-        value += term.weight * float(whole)
-    return torch.as_tensor(loss), value
-
-
-def pair_similarities(z: Tensor) -> tuple[float, float]:
-    """Mean cosine of the positives and of the negatives of a batch in pair order, z (2B, D), without a matrix."""
-    unit = torch.nn.functional.normalize(z.double(), dim=1)
-    positive = float((unit[0::2] * unit[1::2]).sum(1).mean())
-    rows = len(unit)
-    everything = float(unit.sum(0).square().sum()) - float(unit.square().sum())  # ordered pairs without the diagonal
-    negatives = rows * (rows - 2)
-    return positive, (everything - rows * positive) / negatives if negatives else 0.0

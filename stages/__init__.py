@@ -1,7 +1,8 @@
 """Floor 3: one thin module a DVC stage, called as ``python -m stages.STAGE NAME`` (a name or a path of its YAML).
 
-What the stages share: how a fault is told, where a spec lies, how an output folder appears whole or not at all, and
-how a refusal travels: a stage that may not run, and those after it, write ``refused.json`` and exit 0.
+What the stages share: how a fault is told, where a spec lies, how an output folder appears whole or not at all (one
+writer at a time, which ends with the ``dvc`` that started it), and how a refusal travels: a stage that may not run, and
+those after it, write ``refused.json`` and exit 0.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ import errno
 import json
 import os
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pipeline.lifeline import end_with, started_by
+from pipeline.lock import held
 from pipeline.spec import Fault, Refusal, SpecError, nearest
 
 # Before any library starts its threads: waiting threads sleep. Spinning ones make a busy machine five times slower.
@@ -30,10 +35,15 @@ if sys.platform == "linux" and sys.orig_argv[1:3] == ["-m", "stages.pretrain"] a
 
 SPECS = Path("specs")
 WORK = Path("work")
+STARTED_BY = started_by()
+"""The process that a stage must not outlive; looked up before the heavy imports."""
 
 
 def run(main: Callable[[list[str]], None]) -> NoReturn:
     """Call a stage's ``main`` with the command line; tell what a user can mend in one line a fault, and exit 1."""
+    end_with(STARTED_BY)
+    if threading.current_thread() is threading.main_thread():  # asked to end: clean up, then end
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         main(sys.argv[1:])
         sys.stdout.flush()
@@ -56,6 +66,8 @@ def told(error: OSError) -> str:
         "EROFS": "the disk is read-only",
         "ENOTDIR": "a file stands where a folder should be; move it away and run again",
         "EEXIST": "a file stands where a folder should be; move it away and run again",
+        "EISDIR": "a folder stands where a file should be; move it away and run again",
+        "ENOENT": "it has vanished; `dvc checkout` brings back what DVC had, `dvc repro` makes the rest anew",
     }
     code = errno.errorcode.get(error.errno or 0, "")
     if error.errno is None:  # NumPy's short writes bring no number
@@ -96,17 +108,31 @@ def output_folder(stage: str, name: str) -> Iterator[Path]:
     final = output_of(stage, name)
     if final.exists() and not final.is_dir():
         raise Refusal(f"{final}: is a file where an output folder should be; move it away and run again")
-    partial = final.with_name(f".{name}.partial-{os.getpid()}")
-    old = final.with_name(f".{name}.old-{os.getpid()}")
-    partial.mkdir(parents=True)
-    try:
-        yield partial
-        if final.exists():
-            final.rename(old)
-        partial.rename(final)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+    with writing(stage, name):
+        for hidden in [*final.parent.glob(f".{name}.partial-*"), *final.parent.glob(f".{name}.old-*")]:
+            shutil.rmtree(hidden, ignore_errors=True)  # of a writer that was killed
+        partial = final.with_name(f".{name}.partial-{os.getpid()}")
+        old = final.with_name(f".{name}.old-{os.getpid()}")
+        partial.mkdir(parents=True)
+        try:
+            yield partial
+            if final.exists():
+                final.rename(old)
+            partial.rename(final)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def writing(stage: str, name: str) -> Iterator[None]:
+    """Be the only process that writes work/STAGE/NAME while the block runs.
+
+    Raises:
+        Refusal: another one is; it is named.
+    """
+    with held(WORK / "locks" / f"{stage}-{name}", f"{stage} {name}"):
+        yield
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -1,7 +1,8 @@
 """Train a space: ``python -m stages.pretrain NAME``, on as many ranks as machine.yaml or the environment says.
 
 Reads work/shard/DATA and the gate of work/check/NAME; writes work/pretrain/NAME: weights.safetensors, network.json,
-curve.csv (a row a step), summary.json and views.png. Times and rates go to the untracked work/logs/NAME.
+curve.csv (a row a step), summary.json and views.png. Times and rates go to the untracked work/logs/NAME, and what a
+kill would lose to the untracked work/checkpoints. With ``--replay`` it only shows the batch at which a run diverged.
 """
 
 from __future__ import annotations
@@ -9,80 +10,197 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import logging
 import math
 import os
 import sys
 import time
-from dataclasses import asdict, astuple, fields
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, astuple
 from pathlib import Path
 
-from pipeline.collectives import launched_rank, rank
+from pipeline.batches import usable
+from pipeline.checkpoint import Checkpoints
+from pipeline.collectives import begun, launched_rank, rank, world
+from pipeline.divergence import Diverged
+from pipeline.fingerprint import fingerprint
+from pipeline.heartbeat import Heartbeat, lost
+from pipeline.launching import AGAIN, LOST, launch
 from pipeline.machine import Machine, read_machine
 from pipeline.pictures import views_picture
+from pipeline.replay import record, replayed
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import Refusal, read_section, read_yaml
-from pipeline.training import Row, Trained, Training, train, unfit, usable
+from pipeline.state import COLUMNS, Row
+from pipeline.trackers import Trackers, check_loggers
+from pipeline.training import Trained, Training, train, unfit
 from pipeline.views import located
-from stages import WORK, output_folder, output_of, read_json, refusal_before, run, spec_path, write_json, write_refusal
+from stages import (
+    WORK,
+    output_folder,
+    output_of,
+    read_json,
+    refusal_before,
+    run,
+    spec_path,
+    write_json,
+    write_refusal,
+    writing,
+)
 
 
 def main(arguments: list[str]) -> None:
     """Train one spec, or write why it may not be trained."""
     parser = argparse.ArgumentParser(prog="python -m stages.pretrain", description=__doc__)
     parser.add_argument("name", help="a spec's name or path")
-    path = spec_path(parser.parse_args(arguments).name)
+    parser.add_argument("--replay", action="store_true", help="show the batch at which the last run diverged")
+    given = parser.parse_args(arguments)
+    path = spec_path(given.name)
     name = path.stem
     space: LatentSpace = read_section(path, "space", LatentSpace)
     training: Training = read_section(path, "training", Training)
     checked = output_of("check", name)
     refused = refusal_before(checked)
-    if refused is None and read_json(checked / "gate.json")["gate"] == "fail":
-        refused = {"stage": "check", "reason": "the declaration contradicts itself; see work/check/" + name}
+    gate = {} if refused is not None else read_json(checked / "gate.json")
+    if gate.get("gate") == "fail":
+        reason = gate.get("reason") or f"the declaration contradicts itself; see work/check/{name}"
+        refused = {"stage": "check", "reason": reason}
     if refused is not None:
         write_refusal("pretrain", name, refused)
         return
 
     machine = read_machine()
+    check_loggers(machine.loggers)
     shards = Shards(output_of("shard", read_yaml(path)["data"]))
-    if machine.ranks() > 1 and "RANK" not in os.environ:
+    logs = _folder(WORK / "logs" / name)
+    if given.replay:
+        print(*replayed(space, training, shards, machine, logs), sep="\n")
+        return
+    launched = "RANK" in os.environ
+    if machine.ranks() > 1 and not launched:
         reason = unfit(training, usable(space, shards.card), machine.ranks(), machine.chosen_device())
         if reason is not None:  # told once, not by every rank
             raise Refusal(f"{path}: {reason}")
-        _start_ranks(path, machine)
+        environment = {} if machine.chosen_device() == "cuda" else {"ACCELERATE_USE_CPU": "true"}
+        environment["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", str(machine.chosen_threads()))
+        command = [sys.executable, "-m", "stages.pretrain", str(path)]
+        launch(command, machine.ranks(), environment, _folder(logs / "ranks"), logs / "refused.txt")
         return
-    log = Log(name, training.epochs * (usable(space, shards.card) // training.global_batch))
     try:
-        trained = train(space, training, shards, machine, log.told)
+        if launched_rank() == 0:
+            with writing("pretrain", name):
+                _train(path, space, training, shards, machine)
+        else:
+            _train(path, space, training, shards, machine)
     except Refusal as refusal:
-        told = located(refusal, space, str(path), "space")
-        if "RANK" not in os.environ:
-            raise told from None
-        _told_by_ranks(name).write_text(str(told), encoding="utf-8")
+        if not launched:
+            raise
+        (logs / "refused.txt").write_text(str(refusal), encoding="utf-8")
+        if "TORCHELASTIC_RUN_ID" in os.environ and launched_rank() == 0:  # under torchrun nobody else tells it
+            raise
         sys.exit(1)
+
+
+def _train(path: Path, space: LatentSpace, training: Training, shards: Shards, machine: Machine) -> None:
+    """Train on this rank; rank 0 writes."""
+    name, logs = path.stem, WORK / "logs" / path.stem
+    checkpoints = Checkpoints(WORK / "checkpoints" / f"{name}-{fingerprint(path)}", machine.checkpoint_seconds, _say)
+    log = Log(name, training.epochs * (usable(space, shards.card) // training.global_batch), logs)
+    settings = {"space": space.model_dump(mode="json"), "training": training.model_dump(mode="json")}
+    trackers = Trackers(machine.loggers if launched_rank() == 0 else (), name, logs, settings)
+    signs = Heartbeat(_folder(logs / "ranks"), launched_rank(), begun) if "RANK" in os.environ else None
+
+    def told(row: Row) -> None:
+        log.told(row)
+        trackers.told(row)
+        if signs is not None:
+            signs.step = row.step + 1
+
+    try:
+        with _named_if_lost(logs / "ranks", machine):
+            trained = train(space, training, shards, machine, told, checkpoints)
+    except Diverged as diverged:
+        if rank() == 0:
+            record(diverged, logs)
+        raise Refusal(_mended(path, space, training, diverged)) from None
+    except Refusal as refusal:
+        raise located(refusal, space, str(path), "space") from None
     finally:
         log.close()
+        trackers.close()
     if rank() == 0:
         _write(name, space, training, shards, trained)
+        checkpoints.remove()
+
+
+def _mended(path: Path, space: LatentSpace, training: Training, diverged: Diverged) -> str:
+    """A divergence on one line: the file, what stands there, what happened, what to do."""
+    rate = training.optimizer.learning_rate
+    warmer = ""
+    if space.temperature is not None:
+        warmer = f" or raise space.temperature ({read_yaml(path)['space']['temperature']})"
+    show = f"`python -m stages.pretrain {path.stem} --replay` shows the batch"
+    return f"{path}: training.optimizer.learning_rate = {rate:g}: {diverged.what}; lower it{warmer}; {show}"
+
+
+@contextmanager
+def _named_if_lost(signs: Path, machine: Machine) -> Iterator[None]:
+    """Tell an operation between ranks that failed by the rank that was waited for.
+
+    Raises:
+        Refusal: a rank died or does not answer.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if world() == 1:
+            raise
+        who = lost(signs, world(), rank())
+        if who is None:
+            raise
+        if "died" in who and "TORCHELASTIC_RUN_ID" not in os.environ:  # the launcher knows how
+            os._exit(LOST)
+        waited = f"the others waited {machine.collective_timeout:g} s (collective_timeout)"
+        first = str(error).splitlines()[0][:120]
+        raise Refusal(f"{who}; {waited if 'imed out' in str(error) else first}; {AGAIN}") from None
+
+
+def _say(line: str) -> None:
+    from tqdm import tqdm
+
+    tqdm.write(line, file=sys.stderr)
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 class Log:
-    """The progress bar (rate, remaining time, loss beside log K) and the untracked log of times, on rank 0."""
+    """The progress bar (rate, remaining time, loss beside its start) and the untracked log of times, of one rank."""
 
-    def __init__(self, name: str, steps: int):
+    def __init__(self, name: str, steps: int, folder: Path):
         from tqdm import tqdm
 
         hidden = launched_rank() != 0
         self.bar = tqdm(total=steps, desc=f"pretrain {name}", unit="step", disable=hidden, mininterval=1.0)
-        folder = WORK / "logs" / name
-        folder.mkdir(parents=True, exist_ok=True)
-        self.file = (folder / f"pretrain-{launched_rank()}.jsonl").open("w", encoding="utf-8")
+        self.path = folder / f"pretrain-{launched_rank()}.jsonl"
+        self.file = self.path.open("a", encoding="utf-8")
         self.started = time.monotonic()
+        self.rows = 0
 
     def told(self, row: Row) -> None:
         """Show and log one step."""
-        self.bar.set_postfix_str(f"loss {row.loss:.3f} of log K {row.log_k:.3f}", refresh=False)
+        if self.rows == 0:
+            if row.step == 0:
+                self.file.truncate(0)
+            else:
+                self.bar.initial = self.bar.n = row.step  # the rate is of this run alone
+                self.bar.write(f"goes on after step {row.step} from its checkpoint", file=sys.stderr)
+        self.rows += 1
+        beside = "" if math.isnan(row.starts_at) else f" (nothing told apart: {row.starts_at:.3f})"
+        self.bar.set_postfix_str(f"loss {row.loss:.3f}{beside}", refresh=False)
         self.bar.update()
         told = {name: None if value != value else value for name, value in asdict(row).items()}  # JSON has no NaN
         record = {**told, "seconds": round(time.monotonic() - self.started, 3)}
@@ -97,7 +215,7 @@ class Log:
 def _write(name: str, space: LatentSpace, training: Training, shards: Shards, trained: Trained) -> None:
     from safetensors.torch import save
 
-    names = [field.name for field in fields(Row)]
+    names = COLUMNS
     with output_folder("pretrain", name) as folder:
         whole = trained.network.state_dict()  # learned scalars are of the loss, not of the map from x to h and z
         state = {key: value.cpu().contiguous() for key, value in whole.items() if not key.startswith("scalars.")}
@@ -126,7 +244,7 @@ def _write(name: str, space: LatentSpace, training: Training, shards: Shards, tr
                 "steps": len(trained.curve),
                 "epochs": training.epochs,
                 "candidates": trained.candidates,
-                "log_k": round(mean["log_k"], 6),
+                "starts_at": None if math.isnan(mean["starts_at"]) else round(mean["starts_at"], 6),
                 "loss": round(mean["loss"], 6),
                 "positive_similarity": round(mean["positive_similarity"], 6),
                 "negative_similarity": round(mean["negative_similarity"], 6),
@@ -143,47 +261,6 @@ def _shown(value: float) -> str:
     if value != value:  # no temperature: an empty cell, which every reader of tables knows
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _start_ranks(path: Path, machine: Machine) -> None:
-    """Start one process a rank as torchrun does, and wait; a rank that fails ends the others and is told once.
-
-    Raises:
-        Refusal: what a rank refused, or that it failed.
-    """
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
-
-    os.environ.setdefault("OMP_NUM_THREADS", str(machine.chosen_threads()))
-    if machine.chosen_device() == "cpu":
-        os.environ["ACCELERATE_USE_CPU"] = "true"
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
-    told = _told_by_ranks(path.stem)
-    told.unlink(missing_ok=True)
-    config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=machine.ranks(),
-        run_id=path.stem,
-        rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0",
-        max_restarts=0,
-    )
-    try:
-        elastic_launch(config, sys.executable)("-m", "stages.pretrain", str(path))
-    except ChildFailedError as failed:
-        if told.is_file():
-            raise Refusal(told.read_text(encoding="utf-8")) from None
-        _, first = failed.get_first_failure()
-        raise Refusal(
-            f"pretrain {path.stem}: a rank failed (exit code {first.exitcode}); its message is above"
-        ) from None
-
-
-def _told_by_ranks(name: str) -> Path:
-    folder = WORK / "logs" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / "refused.txt"
 
 
 if __name__ == "__main__":

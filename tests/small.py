@@ -14,7 +14,8 @@ from pipeline.sharding import shard
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import parse, read_yaml
-from pipeline.training import Row, Trained, Training, train
+from pipeline.state import Row
+from pipeline.training import Trained, Training, train
 
 ROOT = Path(__file__).parent.parent
 CPU = Machine(processes=1, device="cpu", threads=1)

@@ -15,8 +15,8 @@ from torch import distributed as dist
 from pipeline import collectives
 from pipeline.contrast import Term, mean_terms
 from pipeline.objectives import AlignmentUniformity, NTXent
+from pipeline.reduction import reduced
 from pipeline.samplers import InBatch
-from pipeline.training import reduced
 
 ROWS, WIDTH = 12, 5
 

@@ -15,10 +15,13 @@ from pipeline.audit.estimate import Estimate, not_computable
 
 
 def loss_below_log_k(summary: Mapping[str, Any]) -> Estimate:
-    """log K - loss (nats) from pretrain's summary, which has the keys loss, candidates (K) and log_k."""
-    for key in ("loss", "candidates", "log_k"):
+    """log K - loss (nats) from pretrain's summary, which has the keys loss, candidates (K) and starts_at."""
+    for key in ("loss", "candidates"):
         number = summary.get(key)
         if not isinstance(number, (int, float)) or not math.isfinite(number):
             return not_computable(f"the training's summary has no finite {key}")
-    value = float(summary["log_k"]) - float(summary["loss"])
+    start, log_k = summary.get("starts_at"), math.log(max(1, summary["candidates"]))
+    if not isinstance(start, (int, float)) or not math.isclose(start, log_k, abs_tol=1e-4):
+        return not_computable("the loss of this objective is not log K where nothing is told apart")
+    value = log_k - float(summary["loss"])
     return Estimate(value, None, None, int(summary["candidates"]), "no interval: one number of one run")

@@ -3,6 +3,8 @@
 A member is a frozen spec with one method, ``terms(contrast, learned)``, and three constants: ``uses_temperature``,
 ``metrics`` (those it accepts), and ``learns``: the names of the scalars that are trained beside the encoder, each of
 which is also the field that holds its start. ``terms`` reads them from ``learned``, or takes the start.
+``starts_at(candidates)`` is its loss where every similarity is the same, nothing told apart: what a curve is drawn
+beside; None where that depends on the similarity.
 """
 
 from typing import Annotated

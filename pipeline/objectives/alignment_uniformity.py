@@ -37,6 +37,10 @@ class AlignmentUniformity(Spec):
     weight: Annotated[float, Field(ge=0)]
     """Weight of uniformity beside alignment (the paper: 1)."""
 
+    def starts_at(self, candidates: int) -> float:
+        """0: every distance is 0. Training goes below it."""
+        return 0.0
+
     def terms(self, contrast: Contrast, learned: Mapping[str, Tensor] | None = None) -> tuple[Term, ...]:
         """Two terms: anchors that have a positive, and anchors that have a negative."""
         return alignment_uniformity_terms(contrast, self.t, self.weight)

@@ -10,6 +10,7 @@ large removes true negatives and ends at the clamp, where negatives have no grad
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
@@ -33,6 +34,10 @@ class Debiased(Spec):
     kind: Literal["debiased"]
     prior: Annotated[float, Field(ge=0, lt=1)]
     """Probability that another sample is of the anchor's class (0.1 for ten balanced classes)."""
+
+    def starts_at(self, candidates: int) -> float:
+        """log K: the positive is one of K equal candidates."""
+        return math.log(candidates)
 
     def terms(self, contrast: Contrast, learned: Mapping[str, Tensor] | None = None) -> tuple[Term, ...]:
         """One term: the loss of each anchor that has a positive and a negative."""

@@ -10,6 +10,7 @@ price: the loss has no floor at 0, and NT-Xent = softplus(this).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
@@ -30,6 +31,10 @@ class Decoupled(Spec):
     learns: ClassVar[tuple[str, ...]] = ()
 
     kind: Literal["decoupled"]
+
+    def starts_at(self, candidates: int) -> float | None:
+        """log of the negatives; the positive is not among them."""
+        return math.log(candidates - 1) if candidates > 1 else None
 
     def terms(self, contrast: Contrast, learned: Mapping[str, Tensor] | None = None) -> tuple[Term, ...]:
         """One term: the loss of each anchor that has a positive and a negative."""

@@ -38,6 +38,10 @@ class HardNegative(Spec):
     hardness: Annotated[float, Field(ge=0)]
     """Concentration of the weights (beta); 0 weighs all negatives alike."""
 
+    def starts_at(self, candidates: int) -> float:
+        """log K: the positive is one of K equal candidates."""
+        return math.log(candidates)
+
     def terms(self, contrast: Contrast, learned: Mapping[str, Tensor] | None = None) -> tuple[Term, ...]:
         """One term: the loss of each anchor that has a positive and a negative."""
         return hard_negative_terms(contrast, self.prior, self.hardness)

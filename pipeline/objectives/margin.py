@@ -33,6 +33,10 @@ class Margin(Spec):
     margin: Annotated[float, Field(ge=0)]
     """Distance beyond which a negative is left alone, in units of z."""
 
+    def starts_at(self, candidates: int) -> float:
+        """Half the squared margin: positives and negatives are at distance 0."""
+        return self.margin**2 / 2
+
     def terms(self, contrast: Contrast, learned: Mapping[str, Tensor] | None = None) -> tuple[Term, ...]:
         """Two terms: anchors that have a positive, and anchors that have a negative."""
         return margin_terms(contrast, self.margin)

@@ -35,6 +35,10 @@ class NCE(Spec):
     normaliser: float
     """Where the learned normaliser starts, in nats."""
 
+    def starts_at(self, candidates: int) -> float | None:
+        """None: it depends on the logit of equal vectors."""
+        return None
+
     def terms(self, contrast: Contrast, learned: Mapping[str, Tensor] | None = None) -> tuple[Term, ...]:
         """One term: the loss of each anchor that has a positive and a negative."""
         return nce_terms(contrast, (learned or {}).get("normaliser", self.normaliser))

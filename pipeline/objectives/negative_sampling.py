@@ -29,6 +29,10 @@ class NegativeSampling(Spec):
 
     kind: Literal["negative_sampling"]
 
+    def starts_at(self, candidates: int) -> float | None:
+        """None: it depends on the logit of equal vectors."""
+        return None
+
     def terms(self, contrast: Contrast, learned: Mapping[str, Tensor] | None = None) -> tuple[Term, ...]:
         """One term: the loss of each anchor that has a positive and a negative."""
         return negative_sampling_terms(contrast)

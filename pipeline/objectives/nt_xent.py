@@ -33,6 +33,10 @@ class NTXent(Spec):
 
     kind: Literal["nt_xent"]
 
+    def starts_at(self, candidates: int) -> float:
+        """log K: the positive is one of K equal candidates."""
+        return math.log(candidates)
+
     def terms(self, contrast: Contrast, learned: Mapping[str, Tensor] | None = None) -> tuple[Term, ...]:
         """One term: the loss of each anchor that has a positive and a negative."""
         return nt_xent_terms(contrast)

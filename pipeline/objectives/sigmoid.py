@@ -32,6 +32,10 @@ class Sigmoid(Spec):
     bias: float
     """Where the learned bias starts (the paper: -10)."""
 
+    def starts_at(self, candidates: int) -> float | None:
+        """None: it depends on the logit of equal vectors."""
+        return None
+
     def terms(self, contrast: Contrast, learned: Mapping[str, Tensor] | None = None) -> tuple[Term, ...]:
         """One term: the loss of each anchor that has a positive and a negative."""
         return sigmoid_terms(contrast, (learned or {}).get("bias", self.bias))

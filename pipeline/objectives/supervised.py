@@ -9,6 +9,7 @@ With unique labels it is NT-Xent. It wants a sampler whose positives share a lab
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
@@ -29,6 +30,10 @@ class Supervised(Spec):
     learns: ClassVar[tuple[str, ...]] = ()
 
     kind: Literal["supervised"]
+
+    def starts_at(self, candidates: int) -> float:
+        """log K: each positive is one of K equal candidates."""
+        return math.log(candidates)
 
     def terms(self, contrast: Contrast, learned: Mapping[str, Tensor] | None = None) -> tuple[Term, ...]:
         """One term: the loss of each anchor that has a positive and a negative."""

@@ -34,6 +34,10 @@ class Triplet(Spec):
     margin: Annotated[float, Field(ge=0)]
     """By how much a negative must be less similar than the positive, in units of the metric."""
 
+    def starts_at(self, candidates: int) -> float:
+        """The margin: no negative is farther than the positive."""
+        return self.margin
+
     def terms(self, contrast: Contrast, learned: Mapping[str, Tensor] | None = None) -> tuple[Term, ...]:
         """One term: the loss of each anchor that has a positive and a negative."""
         return triplet_terms(contrast, self.margin)

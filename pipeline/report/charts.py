@@ -35,17 +35,19 @@ def thinned(values: Sequence[float], points: int = POINTS) -> list[float]:
 
 
 def loss_chart(curve: Mapping[str, Sequence[float]]) -> str:
-    """The loss of every step beside log K, which is the loss of an encoder that tells nothing apart."""
+    """The loss of every step beside that of an encoder that tells nothing apart, where there is such a number."""
 
     def draw(axes: Any) -> None:
         steps = thinned(curve["step"])
-        axes.plot(steps, thinned(curve["log_k"]), color=MUTED, linestyle=(0, (4, 3)), linewidth=1.2)
-        axes.plot(steps, thinned(curve["loss"]), color=BLUE, linewidth=1.6)
-        axes.annotate("log K", (steps[-1], curve["log_k"][-1]), (0, 5), **_ABOVE, color=MUTED)
-        axes.set_ylim(0, 1.15 * max(*curve["log_k"], *thinned(curve["loss"])))
+        losses, chance = thinned(curve["loss"]), curve.get("starts_at", [])
+        axes.plot(steps, losses, color=BLUE, linewidth=1.6)
+        if chance:
+            axes.plot(steps, thinned(chance), color=MUTED, linestyle=(0, (4, 3)), linewidth=1.2)
+            axes.annotate("nothing told apart", (steps[-1], chance[-1]), (0, 5), **_ABOVE, color=MUTED)
+        axes.set_ylim(min(0.0, 1.15 * min(losses)), 1.15 * max([*chance, *losses, 1e-9]))
         _named(axes, "step", "loss, nats")
 
-    return _svg(draw, "Loss of every step beside log K")
+    return _svg(draw, "Loss of every step")
 
 
 def similarity_chart(curve: Mapping[str, Sequence[float]]) -> str:

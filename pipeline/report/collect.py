@@ -199,7 +199,7 @@ _READERS: dict[str, Callable[[Folder, Result], None]] = dict(
 
 
 def _columns(text: str) -> dict[str, list[float]] | None:
-    """A CSV of finite numbers as columns; None where it is anything else or lacks step, loss or log_k.
+    """A CSV of finite numbers as columns; None where it is anything else or lacks step or loss.
 
     A column without any value (the temperature of a loss that has none) is left out.
     """
@@ -212,7 +212,7 @@ def _columns(text: str) -> dict[str, list[float]] | None:
         rows = [[float(line[position]) for position in held] for line in lines]
     except ValueError:
         return None
-    if not {"step", "loss", "log_k"} <= set(names) or not rows or any(len(row) != len(names) for row in rows):
+    if not {"step", "loss"} <= set(names) or not rows or any(len(row) != len(names) for row in rows):
         return None
     if not all(math.isfinite(value) for row in rows for value in row):
         return None

@@ -38,7 +38,8 @@ def _figures(result: Result) -> Iterator[tuple[str, float | int | str | None]]:
             yield f"{label}.false_negatives", rounded(expected)
     if result.summary is not None:
         yield "loss", result.summary.loss
-        yield "log_k", result.summary.log_k
+        if result.summary.starts_at is not None:
+            yield "loss_at_chance", result.summary.starts_at
         yield "train_positive_similarity", result.summary.positive_similarity
         yield "train_negative_similarity", result.summary.negative_similarity
         yield "steps", result.summary.steps

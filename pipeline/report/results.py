@@ -137,7 +137,7 @@ class Summary(Part):
     steps: int
     epochs: int
     candidates: int
-    log_k: float
+    starts_at: float | None
     loss: float
     positive_similarity: float
     negative_similarity: float

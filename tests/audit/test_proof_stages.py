@@ -49,7 +49,7 @@ def place(tmp_path, monkeypatch):
             np.save(embed / f"{split}.{layer}.npy", rows.astype(np.float32))
     pretrain = tmp_path / "work/pretrain/x"
     pretrain.mkdir(parents=True)
-    (pretrain / "summary.json").write_text(json.dumps({"loss": 1.0, "candidates": 8, "log_k": 2.0794415}))
+    (pretrain / "summary.json").write_text(json.dumps({"loss": 1.0, "candidates": 8, "starts_at": 2.0794415}))
     return tmp_path
 
 

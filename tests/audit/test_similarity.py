@@ -102,13 +102,20 @@ def test_purity_of_separate_classes_is_1_and_of_random_labels_the_sum_of_squared
 
 
 def test_the_loss_is_measured_from_log_k():
-    found = loss_below_log_k({"loss": 1.0, "candidates": 8, "log_k": 2.0794415})
+    found = loss_below_log_k({"loss": 1.0, "candidates": 8, "starts_at": 2.0794415})
     assert found.value == pytest.approx(1.0794415)
     assert (found.low, found.high, found.count) == (None, None, 8)
 
 
+@pytest.mark.parametrize("start", [None, 0.5])
+def test_a_loss_that_does_not_start_at_log_k_is_not_measured_from_it(start):
+    found = loss_below_log_k({"loss": 0.25, "candidates": 8, "starts_at": start})
+    assert found.value is None
+    assert found.note == "not computable: the loss of this objective is not log K where nothing is told apart"
+
+
 @pytest.mark.parametrize("loss", [None, float("nan"), "1.0"])
 def test_a_loss_that_is_no_number_is_a_reason(loss):
-    found = loss_below_log_k({"loss": loss, "candidates": 8, "log_k": 2.0})
+    found = loss_below_log_k({"loss": loss, "candidates": 8, "starts_at": 2.0794415})
     assert found.value is None
     assert found.note == "not computable: the training's summary has no finite loss"

@@ -282,6 +282,19 @@ def collapse_has_its_closed_form(kind: str, seed: int) -> None:
         assert abs(found - expected) <= tolerance * max(1.0, abs(expected)), (found, expected, dtype)
 
 
+def starts_where_it_says(kind: str, seed: int) -> None:
+    """The loss of equal vectors is ``starts_at``; None exactly where that depends on how similar they are."""
+    it = case(kind, seed, two_views=True)
+    negatives = len(it.z) - 2
+    found = [it.row.collapse(negatives, logit, it.settings) for logit in (-1.0, 0.0, 3.0)]
+    start = it.objective.starts_at(negatives + 1)
+    if max(found) - min(found) > 1e-9:
+        assert start is None
+    else:
+        assert start is not None
+        assert abs(start - found[0]) < 1e-12
+
+
 def stays_above_its_bound(kind: str, seed: int) -> None:
     it = case(kind, seed, two_views=True)
     least = it.row.least(len(it.z) - 2, it.temperature or 1.0, it.settings)
@@ -445,6 +458,7 @@ LAWS = {
         shift_changes_nothing,
         positives_pull_and_negatives_push,
         collapse_has_its_closed_form,
+        starts_where_it_says,
         stays_above_its_bound,
         orthogonal_maps_and_lengths_change_nothing,
         anchors_that_lack_a_kind_are_not_counted,

@@ -94,11 +94,11 @@ def make(name: str, label: str, data: str = "digits") -> None:
     put("check", name, "cost.json", cost)
     put("check", name, "findings.json", [])
     put("check", name, "gate.json", {"gate": "pass"})
-    summary = {"steps": 1320, "epochs": 120, "candidates": 255, "log_k": 5.541264, "loss": 0.228341}
+    summary = {"steps": 1320, "epochs": 120, "candidates": 255, "starts_at": 5.541264, "loss": 0.228341}
     summary |= {"positive_similarity": 0.954127, "negative_similarity": -0.000715, "parameters": 92896}
     put("pretrain", name, "summary.json", summary)
     steps = [f"{step},{step // 11},{5 / (1 + step)},5.541,0.9,0.1" for step in range(1320)]
-    head = "step,epoch,loss,log_k,positive_similarity,negative_similarity"
+    head = "step,epoch,loss,starts_at,positive_similarity,negative_similarity"
     put("pretrain", name, "curve.csv", "\n".join([head, *steps, ""]))
     (Path("work/pretrain") / name / "views.png").write_bytes(PNG)
     put("probe", name, "figures.json", {"rows": rows(label)})
@@ -180,7 +180,7 @@ def test_every_figure_on_the_page_is_the_one_in_metrics_json_and_every_accuracy_
         assert shown in {form(metrics[spec][name]) for form in FORMS.values()}
     named = {name for _, name, _, _ in page.figures}
     assert {name for name in metrics["digits"] if "knn" in name or "linear" in name} <= named
-    assert {"loss", "log_k", "effective_rank_h", "label.false_negatives", "kept", "seen"} <= named
+    assert {"loss", "loss_at_chance", "effective_rank_h", "label.false_negatives", "kept", "seen"} <= named
 
 
 def test_metrics_are_flat_and_equal_the_stages_files(folder: Path) -> None:
@@ -275,6 +275,7 @@ def test_ids_are_unique_and_every_reference_meets_one(project: Path) -> None:
 def test_the_same_inputs_give_the_same_bytes_in_another_process(project: Path) -> None:
     report.main([])
     first = {path: path.read_bytes() for path in Path("work").rglob("*") if path.is_file() and "report" in str(path)}
+    first.pop(Path("work/locks/report-curves"))
     code = f"import sys; sys.path.insert(0, {str(Path(report.__file__).parents[1])!r}); from stages import report; "
     code += "report.main([]); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONHASHSEED": "7", "HOME": str(project)})
@@ -321,8 +322,8 @@ def test_a_project_in_which_nothing_has_run_has_a_report(folder: Path) -> None:
         ("probe", "figures.json", '{"rows": [{', "invalid json"),
         ("probe", "figures.json", '{"rows": [{"label": 1}]}', "rows.0.label"),
         ("audit", "measures.json", "[]", "measures.json"),
-        ("pretrain", "curve.csv", "step,loss,log_k\n0,nan,1\n", "not a table of numbers"),
-        ("pretrain", "curve.csv", "step,loss,log_k\n0,1\n", "not a table of numbers"),
+        ("pretrain", "curve.csv", "step,loss,starts_at\n0,nan,1\n", "not a table of numbers"),
+        ("pretrain", "curve.csv", "step,loss,starts_at\n0,1\n", "not a table of numbers"),
         ("pretrain", "views.png", "<svg onload=alert(1)>", "no PNG"),
         ("export", "refused.json", "{}", "refused.json"),
         ("judge", "verdict.json", None, "verdict.json: no such file"),
@@ -404,6 +405,6 @@ def test_numbers_are_written_as_a_reader_expects(form: str, value: float, shown:
 
 
 def test_a_loss_without_a_temperature_leaves_that_column_of_the_curve_empty_and_is_not_damaged() -> None:
-    table = "step,loss,log_k,temperature\n0,1.5,2.0,\n1,1.25,2.0,\n"
-    assert _columns(table) == {"step": [0, 1], "loss": [1.5, 1.25], "log_k": [2, 2]}
+    table = "step,loss,starts_at,temperature\n0,1.5,2.0,\n1,1.25,2.0,\n"
+    assert _columns(table) == {"step": [0, 1], "loss": [1.5, 1.25], "starts_at": [2, 2]}
     assert _columns(table.replace("1.25", "")) is None

@@ -1,0 +1,87 @@
+"""All that changes while a space is trained, as one value, and its tensors by name.
+
+``tensors`` and ``restore`` are the whole of what a checkpoint keeps: order, views and rates are functions of the step,
+so no random state is in it. What a later method carries along (a queue, a momentum encoder) is a field here and a name
+in each of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass, field, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.network import Network
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one step measured; the loss is the global batch's."""
+
+    step: int
+    epoch: int
+    loss: float
+    starts_at: float
+    """The loss of an encoder that tells nothing apart; NaN where the objective has no such number."""
+    learning_rate: float
+    temperature: float
+    """NaN where the objective has none."""
+    positive_similarity: float
+    negative_similarity: float
+
+
+COLUMNS = tuple(each.name for each in fields(Row))
+
+
+@dataclass
+class State:
+    """The network, its optimizer and the curve so far; ``len(curve)`` steps are done."""
+
+    network: Network
+    optimizer: torch.optim.Optimizer
+    curve: list[Row] = field(default_factory=list)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything by name: ``network.NAME``, ``optimizer.PARAMETER/BUFFER`` and ``curve`` (steps, columns)."""
+        moments = {f"optimizer.{name}/{key}": value for name, key, value in self._moments()}
+        rows = torch.tensor([astuple(row) for row in self.curve], dtype=torch.float64).reshape(-1, len(COLUMNS))
+        return {**{f"network.{k}": v for k, v in self.network.state_dict().items()}, **moments, "curve": rows}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Become the state that ``tensors`` were taken from; memory layouts stay this network's.
+
+        Raises:
+            KeyError, RuntimeError: tensors of another network.
+        """
+        self.network.load_state_dict(_under("network.", tensors))
+        parameters = dict(self.network.named_parameters())
+        self.optimizer.state.clear()
+        for name, value in _under("optimizer.", tensors).items():
+            of, key = name.rsplit("/", 1)
+            parameter = parameters[of]
+            state = self.optimizer.state[parameter]
+            like = value.shape == parameter.shape and parameter.ndim > 0 and key != "step"
+            state[key] = torch.empty_like(parameter, dtype=value.dtype).copy_(value) if like else value.clone()
+        whole = {"step": int, "epoch": int}
+        self.curve = [
+            Row(**{name: whole.get(name, float)(number) for name, number in zip(COLUMNS, row, strict=True)})  # type: ignore[arg-type]
+            for row in tensors["curve"].tolist()
+        ]
+
+    def finite(self) -> bool:
+        """Whether every weight and every moment is a number: only such a state is worth keeping."""
+        values = [*self.network.state_dict().values(), *(value for _, _, value in self._moments())]
+        return all(bool(value.isfinite().all()) for value in values)
+
+    def _moments(self) -> Iterator[tuple[str, str, Tensor]]:
+        """(parameter, buffer, value) of the optimizer."""
+        for name, parameter in self.network.named_parameters():
+            held: dict[str, Any] = self.optimizer.state.get(parameter, {})
+            yield from ((name, key, value) for key, value in held.items() if isinstance(value, Tensor))
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
