@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,9 +63,8 @@ class Keys:
     def bits(self, stream: int | str, shape: tuple[int, ...] = ()) -> Words:
         """Uniform 64-bit words (n, *shape)."""
         count = math.prod(shape)
-        with _wrapping():
-            steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_STEP)
-            flat = _mix(self.fold(stream).words[:, None] + steps[None, :])
+        steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_STEP)
+        flat = _mix(self.fold(stream).words[:, None] + steps[None, :])
         return flat.reshape(len(self), *shape)
 
     def uniform(self, stream: int | str, low: float = 0.0, high: float = 1.0, shape: tuple[int, ...] = ()) -> Tensor:
@@ -143,21 +140,18 @@ def _word(word: int | str) -> Words:
 
 def _absorb(state: Words, word: Words) -> Words:
     """Mix a word into a state; for a given state a bijection of the word, so equal results need equal words."""
-    with _wrapping():
-        return _mix(_mix(state + np.uint64(_STEP)) ^ word)
+    return _mix(_mix(state + np.uint64(_STEP)) ^ word)
 
 
 def _mix(words: Words) -> Words:
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(_FIRST)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(_SECOND)
-    return words ^ (words >> np.uint64(31))
-
-
-@contextmanager
-def _wrapping() -> Iterator[None]:
-    """Arithmetic modulo 2**64 is meant: numpy is not to warn of it."""
-    with np.errstate(over="ignore"):
-        yield
+    """SplitMix64's finisher; numpy's arithmetic of arrays is modulo 2**64, silently."""
+    mixed = words >> np.uint64(30)
+    mixed ^= words
+    mixed *= np.uint64(_FIRST)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(_SECOND)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
 
 
 def _signed(word: int) -> int:
