@@ -74,11 +74,11 @@ def filters(start: Tensor, length: Tensor, count: int, out: int, mirrored: Tenso
     ``mirrored`` (N,) is true.
     """
     scale = length.float() / out  # input pixels in an output pixel
-    unit = scale.clamp(min=1.0)[:, None]  # half the triangle's width
+    unit = 1.0 / scale.clamp(min=1.0)[:, None]  # of half the triangle's width
     pixel = torch.arange(out, device=start.device) + 0.5
     centre = scale[:, None] * torch.where(mirrored[:, None], out - pixel, pixel)  # (N,out), from the box's start
     place = torch.arange(count, device=start.device) + 0.5 - start[:, None]  # (N,count), likewise
     place = torch.where((place > 0) & (place < length[:, None]), place, torch.inf)
-    weights = (place / unit)[:, None, :] - (centre / unit)[:, :, None]  # (N,out,count)
+    weights = (place * unit)[:, None, :] - (centre * unit)[:, :, None]  # (N,out,count)
     torch.sub(1.0, weights.abs_(), out=weights).clamp_(min=0.0)
     return weights.mul_(total / weights.sum(-1, keepdim=True))

@@ -27,7 +27,7 @@ from pipeline.views.image_resize import crop
 if TYPE_CHECKING:
     from pipeline.views import Invariance
 
-BLOCK = 2**21  # values that are worked on at a time on a CPU: 8 MiB
+BLOCK = 5 * 2**18  # values that are worked on at a time on a CPU: 5 MiB
 Images = Tensor | Sequence[Tensor]
 Operation = Callable[[Images, slice], Tensor]
 """A block of images and its rows -> what they become."""
