@@ -32,6 +32,7 @@ BACKGROUNDS = ("plain", "stripes", "checks", "waves")
 SIZE = (5.0, 6.4)  # radius of the disc of equal area, pixels
 PLACE = (10.3, 21.7)  # centre of area, pixels, so that no figure leaves the canvas
 TURN = (-30.0, 30.0)  # degrees, clockwise; less than half of any figure's symmetry
+LUMA = (0.299, 0.587, 0.114)  # ITU-R 601
 X, Y = np.meshgrid(np.arange(SIDE) + 0.5, np.arange(SIDE) + 0.5)  # the middle of every pixel, (32, 32)
 FACTORS: dict[str, ColumnKind] = {
     "shape": "class",
@@ -41,18 +42,27 @@ FACTORS: dict[str, ColumnKind] = {
     "y": "number",
     "rotation": "number",
     "background": "class",
+    "red": "class",
+    "side": "class",
 }
+CELLS = 4  # cells a side of a mark, one pixel each
 
 
 class Shapes(Spec):
-    """Pictures of one of six figures; each factor is a column: shape, hue, size, x, y, rotation, background."""
+    """Pictures of one of six figures; each factor is a column: shape, hue, size, x, y, rotation, background.
+
+    Two columns follow from these: ``red`` (whether the figure's red is above its grey, which a grey picture does not
+    tell: all figures are equally light) and ``side`` (left or right of the middle).
+    """
 
     kind: Literal["shapes"]
     pictures: int = Field(ge=2, le=10_000_000)
     """how many"""
     seed: int = Field(ge=0, lt=2**63)
-    watermark: float | None = Field(gt=0, lt=1)
+    watermark: float | None = Field(gt=0, le=1)
     """share of pictures with a mark in the lower right corner (column ``watermark``: absent, present); null: none"""
+    mark: Literal["same", "own"] = "same"
+    """same: all marks are one cross; own: every picture has a pattern of its own, drawn by its number"""
     embedded: ClassVar[bool] = True
     splits_itself: ClassVar[bool] = False
 
@@ -67,11 +77,13 @@ class Shapes(Spec):
     def records(self, raw: Path | None) -> Iterator[Record]:
         """Yield every picture as a 32x32 PNG; picture i is the same whatever ``pictures`` is. ``raw`` is not read."""
         for number in range(self.pictures):
-            pixels, labels = picture(self.seed, number, self.watermark)
+            pixels, labels = picture(self.seed, number, self.watermark, self.mark)
             yield Record(f"shape-{number:08d}", encode_png(pixels), labels)
 
 
-def picture(seed: int, number: int, watermark: float | None) -> tuple[Pixels, Labels]:
+def picture(
+    seed: int, number: int, watermark: float | None, mark: Literal["same", "own"] = "same"
+) -> tuple[Pixels, Labels]:
     """Draw the factors of one picture, then the picture: pixels (32, 32, 3) uint8 and every factor."""
     rng = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, number, 0]))
     u = rng.random(20)
@@ -82,8 +94,9 @@ def picture(seed: int, number: int, watermark: float | None) -> tuple[Pixels, La
         float(low + (high - low) * part) for part, (low, high) in zip(u[3:7], (SIZE, PLACE, PLACE, TURN), strict=True)
     )
     labels: Labels = {"shape": shape, "hue": HUES[hue], "size": size, "x": x, "y": y, "rotation": rotation}
-    labels["background"] = background
+    labels |= {"background": background, "side": "left" if x < SIDE / 2 else "right"}
     paint = colour(60 * hue + 24 * u[7] - 12, 0.62 + 0.1 * u[8])
+    labels["red"] = "more" if paint[0] > paint @ LUMA else "less"
     cover = coverage(shape, size, x, y, rotation)[..., None]  # (32, 32, 1)
     canvas = ground(background, u[10:16])[..., None] * (1 - cover) + paint * cover  # (32, 32, 3)
     canvas = canvas + 0.08 * (rng.random((SIDE, SIDE, 3)) - 0.5)
@@ -91,14 +104,21 @@ def picture(seed: int, number: int, watermark: float | None) -> tuple[Pixels, La
         marked = bool(u[16] < watermark)
         labels["watermark"] = "present" if marked else "absent"
         if marked:
-            canvas[-5:-1, -5:-1] = np.where(np.eye(4, dtype=bool) | np.eye(4, dtype=bool)[::-1], 1.0, 0.0)[..., None]
+            canvas[-1 - CELLS : -1, -1 - CELLS : -1] = pattern(u[17], mark)[..., None]
     return np.rint(255 * np.clip(canvas, 0, 1)).astype(np.uint8), labels
+
+
+def pattern(u: float, mark: Literal["same", "own"]) -> Floats:
+    """A mark (4, 4) of zeros and ones: a cross, or the bits of a uniform number."""
+    if mark == "same":
+        return np.where(np.eye(CELLS, dtype=bool) | np.eye(CELLS, dtype=bool)[::-1], 1.0, 0.0)
+    return ((int(u * 2 ** (CELLS * CELLS)) >> np.arange(CELLS * CELLS)) % 2).reshape(CELLS, CELLS).astype(np.float64)
 
 
 def colour(hue: float, luma: float) -> Floats:
     """The purest colour (3,) of a hue (degrees) and a luma (ITU-R 601), in [0, 1]: brightness does not tell the hue."""
     pure = np.array(colorsys.hsv_to_rgb(hue / 360 % 1, 1.0, 1.0))
-    found = float(pure @ (0.299, 0.587, 0.114))
+    found = float(pure @ LUMA)
     return pure * (luma / found) if found > luma else pure + (1 - pure) * ((luma - found) / (1 - found))
 
 
