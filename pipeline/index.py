@@ -44,7 +44,7 @@ def read_index(folder: Path) -> Index:
 
 
 def unhashable(raw: Path) -> str | None:
-    """The first thing under a raw path that DVC cannot hash (a link to nowhere ends it, a pipe blocks it); else None."""
+    """What DVC cannot hash under a raw path (a link to nowhere ends it, a pipe blocks it), or None."""
     for folder, below, files in os.walk(raw):
         below.sort()
         for name in sorted(files):

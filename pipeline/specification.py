@@ -201,7 +201,8 @@ def _no_such(raw: str) -> str:
         return f"no such path; write it out, as {Path(raw).expanduser()}"
     beside = Path(raw).parent
     names = [str(beside / other.name) for other in beside.iterdir()] if beside.is_dir() else []
-    return f"no such path; {nearest(raw, names)}" if names and len(names) < 100 else "no such path"
+    close = nearest(raw, names)
+    return f"no such path; {close}" if "did you mean" in close else "no such path"
 
 
 def _outside(path: Path, files: str) -> list[Fault]:
