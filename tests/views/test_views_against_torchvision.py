@@ -417,7 +417,7 @@ def test_the_error_of_the_colour_matrix_is_what_is_stated(invariance: ColorJitte
 @pytest.mark.parametrize(("strength", "mean"), [(0.5, 3.5 / 255), (1.0, 4.5 / 255)])
 def test_the_error_of_simclr_colours_by_matrix_is_small_beside_what_they_change(strength: float, mean: float) -> None:
     """A jitter and grays as one matrix, as a list of invariances is applied."""
-    amounts = {name: 0.8 * strength for name in ("brightness", "contrast", "saturation")}
+    amounts = dict.fromkeys(("brightness", "contrast", "saturation"), 0.8 * strength)
     exact = ColorJitter(**amounts, hue=0.2 * strength, probability=0.8)
     images = photographs()
     views = [
