@@ -1,7 +1,9 @@
 """*Erased*: what a cheap probe trained and tested on views reads less of a label than one of the pictures.
 
-The probe of the views is trained on all drawn views and tested on each; so it is given what the encoder is given. The
-figure is the part of what is known of the label, above chance, that is left.
+The probe of the views is trained on all drawn views and tested on each; so it is given what the encoder is given. Of a
+group of motions (mirrors, turns, shifts) all pictures go through the same one: a motion that is known hides nothing but
+what it cuts off, and what comes of not knowing it is *merged*'s to find. The figure is the part of what is known of the
+label, above chance, that is left.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ class Loss:
     column: Column
     erased: Left
     erased_always: Left
+    """the same object where the probability is 1, or where it does not matter"""
     merged: Left
     """of the views as declared"""
     merged_always: Left
@@ -70,11 +71,26 @@ def judge(
                 from_anywhere(ground.train, acting[0], train, seed, told),
                 from_anywhere(ground.test, acting[0], test, seed, told),
             )
-        judged.losses.update(_losses(ground, judged, origins))
+        alike = None if together or not acting[0].group else _alike(ground, acting[0])
+        judged.losses.update(_losses(ground, judged, origins, alike))
     return judged
 
 
-def _losses(ground: Ground, judged: Judged, origins: tuple[Views, Views]) -> dict[str, Loss]:
+def _alike(ground: Ground, invariance: Any) -> dict[str, Left]:
+    """What one member of a group, the same for all pictures, erases: a known motion hides nothing but what it cuts."""
+    train, test = (
+        moved(part, [invariance], ground.check.seed, count=1, alike=True).views for part in (ground.train, ground.test)
+    )
+    reading = read(train[0], ground.columns, ground.targets, ground.folds)
+    return {
+        each.name: _left(ground, each, each.values(reading.scores(each, test[0])), reading.chosen[each.name][0])
+        for each in ground.columns
+    }
+
+
+def _losses(
+    ground: Ground, judged: Judged, origins: tuple[Views, Views], alike: dict[str, Left] | None
+) -> dict[str, Loss]:
     (views_train, train), (views_test, test) = judged.train, judged.test
     columns, targets, folds = ground.columns, ground.targets, ground.folds
     reading_always = read_views(train.views, columns, targets, folds)
@@ -98,10 +114,17 @@ def _losses(ground: Ground, judged: Judged, origins: tuple[Views, Views]) -> dic
         carried_always = _changed(worth(ground.before, column, test.views), acted, plain)
         plain_scores = ground.before.scores(column, ground.plain_test)
         view_scores = ground.before.scores(column, test.views[0])
+        if alike is not None:
+            erased = erased_always = alike[name]
+        else:
+            always_worth = worth(reading_always, column, test.views).mean(0)
+            erased = erased_always = _left(ground, column, always_worth, reading_always.chosen[name][0])
+            if judged.probability < 1:
+                erased = _left(ground, column, worth(reading, column, views_test).mean(0), reading.chosen[name][0])
         found[name] = Loss(
             column,
-            _left(ground, column, worth(reading, column, views_test).mean(0), reading.chosen[name][0]),
-            _left(ground, column, worth(reading_always, column, test.views).mean(0), reading_always.chosen[name][0]),
+            erased,
+            erased_always,
             merged[name],
             merged_always[name],
             _left(ground, column, worth(ground.before, column, views_test).mean(0), probe),

@@ -48,9 +48,9 @@ def _erased(ground: Ground, judged: Judged, loss: Loss, kind: str) -> Finding:
     verb = "erases" if verdict == "fail" else "leaves"
     sentence = f"{_called(kind)} {_plural(kind, verb)} {loss.column.words}: {known(loss.column, left, 'after it')}"
     sentence += _tolerated(left.figure, ground.check.tolerance)
-    if judged.probability < 1:
+    if judged.probability < 1 and beside is not left:
         sentence += f"; applied always, {percent(beside.after)}"
-    return _finding("erased", kind, loss, verdict, sentence, left, beside if judged.probability < 1 else None)
+    return _finding("erased", kind, loss, verdict, sentence, left, None if beside is left else beside)
 
 
 def _merged(ground: Ground, judged: Judged, loss: Loss, kind: str) -> Finding:

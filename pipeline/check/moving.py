@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from pipeline.check.features import features
-from pipeline.check.sample import Part
+from pipeline.check.sample import EPOCH, Part
+from pipeline.keys import Keys
 from pipeline.views import Compose, Invariance, Maybe, Repeat, draw_view
 
 VIEWS = 3  # of a picture
+ALIKE = 2000  # number of a view whose parameters all pictures share
 STARTED = 1000  # number of the view that a picture of the orbit starts from
 CHUNK = 256  # pictures at a time
 
@@ -70,14 +73,20 @@ def moved(
     count: int = VIEWS,
     first_view: int = 0,
     told: Callable[[int], object] = int,
+    alike: bool = False,
 ) -> Moved:
-    """Draw views of every picture of a part, or of other ``images`` under its keys; ``told`` hears of each chunk."""
+    """Draw views of every picture of a part, or of other ``images`` under its keys; ``told`` hears of each chunk.
+
+    With ``alike`` all pictures of a view have the same parameters.
+    """
     source = part.images if images is None else images
     found: Views = []
     changed = torch.empty(count, len(source), dtype=torch.bool)
     images_of = [torch.empty_like(source) for _ in range(min(count, 2))]
     for number in range(count):
         keys = part.keys(seed, first_view + number)
+        if alike:
+            keys = Keys.of(seed, EPOCH, np.zeros(len(source), np.int64), ALIKE + number)
         chunks = []
         for rows in _chunks(len(source)):
             view = draw_view(source[rows], invariances, keys.take(rows), tuple(source.shape[-2:]))  # type: ignore[arg-type]

@@ -30,6 +30,7 @@ from pipeline.spec import Fault, SpecError, read_yaml
 
 STAGES = ("shard", "check", "pretrain", "probe", "audit", "judge", "export")
 """The stages that the report reads, in the order of the pipeline."""
+PNG = b"\x89PNG\r\n\x1a\n"
 Read = TypeVar("Read", bound=Part)
 
 
@@ -59,6 +60,8 @@ class Result:
     card: DataCard | None = None
     ledger: Ledger | None = None
     findings: Findings | None = None
+    seen: dict[str, bytes] = field(default_factory=dict)
+    """PNG: a picture a finding, by its file name, and kept-LABEL.png: what each invariance leaves of a label."""
     cost: Cost | None = None
     check_gate: Gate | None = None
     summary: Summary | None = None
@@ -157,6 +160,13 @@ def _shard(folder: Folder, found: Result) -> None:
 
 def _check(folder: Folder, found: Result) -> None:
     found.findings = folder.json("findings.json", Findings, lambda text: f'{{"rows": {text}}}')
+    named = [each.picture for each in found.findings.rows if each.picture] if found.findings is not None else []
+    for name in [*named, *sorted(path.name for path in folder.path.glob("kept-*.png"))]:
+        picture = folder.bytes(name) if Path(name).name == name else b""
+        if picture.startswith(PNG):
+            found.seen[name] = picture
+        elif picture:
+            folder.problems.append(f"{name}: no PNG")
     found.cost = folder.json("cost.json", Cost)
     found.check_gate = folder.json("gate.json", Gate)
 
@@ -164,7 +174,7 @@ def _check(folder: Folder, found: Result) -> None:
 def _pretrain(folder: Folder, found: Result) -> None:
     found.summary = folder.json("summary.json", Summary)
     found.views = folder.bytes("views.png")
-    if found.views and not found.views.startswith(b"\x89PNG\r\n\x1a\n"):
+    if found.views and not found.views.startswith(PNG):
         folder.problems.append("views.png: no PNG")
         found.views = b""
     text = folder.bytes("curve.csv").decode("utf-8", errors="replace")

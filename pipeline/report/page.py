@@ -29,9 +29,14 @@ from pipeline.report.figures import (
     verdict,
 )
 from pipeline.report.forms import FORMS, count, measured
+from pipeline.report.results import Finding
 
 DASH = "–"
+CHECKED = ("fail", "accepted", "warn", "inconclusive")
+"""Verdicts of check that are told one by one, worst first."""
 BADGES = {  # the sign tells without colour
+    "fail": ("✕", "fails"),
+    "warn": ("!", "warning"),
     "passed": ("✓", "passed"),
     "failed": ("✕", "failed"),
     "inconclusive": ("≈", "inconclusive"),
@@ -84,6 +89,8 @@ def page(results: Sequence[Result], metrics: Mapping[str, Figures]) -> str:
         listed=listed,
         strip=strip,
         refusals=refusals,
+        alarms=alarms,
+        coded=lambda picture: base64.b64encode(picture).decode(),
         unfinished=lambda result: [stage for stage in STAGES if result.stages[stage].state == "missing"],
         meaning=lambda measure: MEASURES.get(measure.partition(".")[0], ""),
         LAYERS=LAYERS,
@@ -145,6 +152,12 @@ def refusals(result: Result) -> list[tuple[str, str, str]]:
         if status.state == "refused":
             found.setdefault((status.by, status.reason), []).append(stage)
     return [(", ".join(stages), by, reason) for (by, reason), stages in found.items()]
+
+
+def alarms(result: Result) -> list[Finding]:
+    """What check did not pass, worst first."""
+    rows = result.findings.rows if result.findings is not None else ()
+    return [row for verdict in CHECKED for row in rows if row.verdict == verdict]
 
 
 def section(content: Mapping[str, Any], *path: str) -> Any:

@@ -101,11 +101,17 @@ class Gate(Part):
 
 
 class Finding(Part):
-    """One finding of check."""
+    """One finding of check; ``figure`` is what is left of a label, or the share of partners matched."""
 
     finding: str
     verdict: str
     sentence: str
+    invariance: str = ""
+    preserved: str = ""
+    figure: float | None = None
+    low: float | None = None
+    high: float | None = None
+    picture: str | None = None
 
 
 class Findings(Part):

@@ -57,7 +57,7 @@ def blobs(seed: int = 0, count: int = COUNT, channels: int = 3) -> tuple[np.ndar
         left = random.integers(0, 2) + 7 * side[row]
         top = random.integers(0, 2) + 7 * height[row]
         images[row, :, top : top + 4, left : left + 4] = paint[colour[row]][:channels, None, None]
-    return images, {"side": side, "height": height, "colour": colour}
+    return images, {"side": side, "height": height, "paint": colour}
 
 
 def check(**changes: Any) -> Check:

@@ -41,8 +41,8 @@ def a_label_dealt_out_at_random_was_never_readable() -> None:
 
 
 def grayscale_erases_a_colour_of_equal_grey() -> None:
-    found = findings_of(base(), Grayscale(probability=1.0), preserves=("colour", "side"))
-    erased = found["erased", "colour"]
+    found = findings_of(base(), Grayscale(probability=1.0), preserves=("paint", "side"))
+    erased = found["erased", "paint"]
     assert erased.verdict == "fail"
     assert erased.figure is not None
     assert erased.figure < 0.35
@@ -56,7 +56,7 @@ def a_mirror_merges_left_and_right_and_erases_nothing() -> None:
         assert found["merged", "side"].figure is not None
         assert found["merged", "side"].figure < 0.35
         assert found["merged", "height"].verdict == "pass"
-    assert found["erased", "side"].verdict == "pass"  # always mirrored: a bijection
+        assert found["erased", "side"].verdict == "pass"  # a bijection
 
 
 def turning_over_changes_the_meaning_of_up_and_down() -> None:
@@ -68,7 +68,7 @@ def turning_over_changes_the_meaning_of_up_and_down() -> None:
 
 
 def a_probability_is_judged_as_declared_and_beside_it_as_always() -> None:
-    rare, sure = (findings_of(base(), Grayscale(probability=p))["erased", "colour"] for p in (0.2, 1.0))
+    rare, sure = (findings_of(base(), Grayscale(probability=p))["erased", "paint"] for p in (0.2, 1.0))
     assert rare.figure is not None
     assert sure.figure is not None
     assert rare.figure > sure.figure + 0.4
