@@ -61,7 +61,8 @@ class Trackers:
                     self.name, dir=str(place), mode=os.environ.get("WANDB_MODE", "offline"), settings={"silent": True}
                 )
             elif logger == "mlflow":
-                os.environ.setdefault("MLFLOW_TRACKING_URI", place.as_uri())
+                os.environ.setdefault("MLFLOW_TRACKING_URI", place.as_uri())  # or a server, where it is set
+                os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
                 tracker = tracking.MLflowTracker(self.name)
             else:
                 tracker = tracking.DVCLiveTracker(

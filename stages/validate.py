@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 
-from pipeline.spec import SpecError, read_spec
+from pipeline.machine import read_machine
+from pipeline.spec import Fault, SpecError, read_spec
 from pipeline.specification import Specification, all_faults, faults_of, resolved, schema
+from pipeline.trackers import check_loggers
 from stages import SPECS, output_folder, run, spec_path, write_json
 
 
@@ -30,6 +32,7 @@ def main(arguments: list[str]) -> None:
         faults = [fault for name in chosen.names for fault in faults_of(spec_path(name))]
     else:
         faults = all_faults(SPECS)
+    faults += machine_faults()
     if faults:
         raise SpecError(dict.fromkeys(faults))
     if chosen.resolved:
@@ -41,6 +44,17 @@ def main(arguments: list[str]) -> None:
     with output_folder("validate", "specs") as folder:
         write_json(folder / "valid.json", {"valid": True})  # no names, so that a new spec reruns nothing else
     print("every spec is valid")
+
+
+def machine_faults() -> list[Fault]:
+    """What is wrong with machine.yaml and the LATENT_* variables: told before the hours that lead to the training."""
+    try:
+        machine = read_machine()
+    except SpecError as error:
+        return list(error.faults)
+    check_loggers(machine.loggers)
+    machine.chosen_device()
+    return []
 
 
 if __name__ == "__main__":

@@ -35,6 +35,16 @@ def test_the_environment_wins_over_the_file(monkeypatch: pytest.MonkeyPatch) -> 
     assert read_machine() == Machine(processes=2, device="cpu", threads=5)
 
 
+def test_variables_are_read_as_yaml_would_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LATENT_CHECKPOINT_SECONDS", "0.5")
+    monkeypatch.setenv("LATENT_COLLECTIVE_TIMEOUT", "30")
+    monkeypatch.setenv("LATENT_LOGGERS", "tensorboard, wandb")
+    assert read_machine() == Machine(checkpoint_seconds=0.5, collective_timeout=30, loggers=("tensorboard", "wandb"))
+    Path("machine.yaml").write_text("loggers: [mlflow]\ncheckpoint_seconds: null\n")
+    monkeypatch.delenv("LATENT_LOGGERS")
+    assert read_machine().loggers == ("mlflow",)
+
+
 def test_ranks_share_the_cores() -> None:
     cores = len(os.sched_getaffinity(0))
     assert Machine(processes=1, device="cpu").chosen_threads() == cores

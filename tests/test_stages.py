@@ -289,6 +289,18 @@ def test_validate_tells_the_faults_of_all_specs_and_touches_nothing(call: Call) 
     assert not Path("work").exists()
 
 
+def test_validate_tells_what_is_wrong_with_the_machines_settings(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("machine.yaml").write_text("threads: 0\n")
+    assert call("validate") == (1, ["machine.yaml: threads = 0: must be greater than or equal to 1"])
+    Path("machine.yaml").unlink()
+    monkeypatch.setenv("LATENT_LOGGERS", "tensorbord")
+    code, lines = call("validate")
+    assert code == 1
+    assert len(lines) == 1
+    assert lines[0].startswith('environment: LATENT_LOGGERS[0] = "tensorbord": must be ')
+    assert not Path("work").exists()
+
+
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
