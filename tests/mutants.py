@@ -101,15 +101,15 @@ MUTANTS = (
         "a barred candidate counts as a negative",
         "nt_xent",
         CONTRAST + "relation",
-        "excluded = own + barred.where(~(self.own.at(barred) | self.group.at(barred)))",
-        "excluded = own",
+        "excluded, before = excluded + barred.where(new), (*before, rule)",
+        "pass",
     ),
     Mutant(
         "pairs by place instead of by sample",
         "nt_xent",
-        SAMPLERS + "in_batch",
-        'Codes(column(columns, "sample"), column(theirs, "sample"))',
-        "Relation.pair_order(len(z)).group",
+        SAMPLERS + "rows",
+        "Codes(column(columns, positive), column(theirs, positive))",
+        "Relation.pair_order(len(columns[positive])).group",
     ),
     # directions
     Mutant(

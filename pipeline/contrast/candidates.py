@@ -43,8 +43,8 @@ def check(anchors: Tensor, candidates: Tensor, part: Candidates) -> None:
     if anchors.shape[1] != candidates.shape[1]:
         raise Refusal(f"candidates have {candidates.shape[1]} dimensions and anchors {anchors.shape[1]}: must be equal")
     expected = anchors.shape[:1], candidates.shape[:1]
-    for codes in (part.relation.own, part.relation.group, part.relation.barred):
-        if codes is not None and (codes.anchors.shape, codes.candidates.shape) != expected:
+    for codes in (part.relation.own, part.relation.group, *part.relation.barring):
+        if (codes.anchors.shape, codes.candidates.shape) != expected:
             raise Refusal(
                 f"columns of {len(codes.anchors)} anchors and {len(codes.candidates)} candidates do not match "
                 f"{len(anchors)} and {len(candidates)} vectors: give one integer per row"

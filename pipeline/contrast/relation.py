@@ -6,7 +6,8 @@ Each rule is one integer per row; two rows are in the rule together when their i
 - ``group``: the candidate is a positive (another view of the sample, or a sample of the same class).
 - ``barred``: the candidate is known not to be a negative without being a positive (a stale key of the same sample
   in a queue): excluded.
-- everything else is a negative.
+- ``bars``: further rules like ``barred``; ``dropped``: single pairs that are no negatives either.
+- everything else is a negative, or ``only`` the listed pairs are.
 
 Few rows usually share a code, so that what is not a negative is a short list of pairs, found by sorting; where it is
 not short (two classes, say) codes are compared block by block instead.
@@ -16,6 +17,7 @@ Shapes: A anchors, C candidates, P pairs.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -43,7 +45,7 @@ class Codes(NamedTuple):
         """Where the rule holds in a list of pairs: bool (P,)."""
         return self.anchors[pairs.rows] == self.candidates[pairs.columns]
 
-    def pairs(self, limit: int) -> Pairs | None:
+    def pairs(self, limit: float) -> Pairs | None:
         """All pairs for which the rule holds, by anchor; None where they are more than ``limit``."""
         ordered, order = self.candidates.sort()
         first = torch.searchsorted(ordered, self.anchors)
@@ -91,6 +93,12 @@ class Relation:
     barred: Codes | None = None
     known: Listed | None = None
     """The relation as lists, where whoever made it knows them; it must say the same as the codes."""
+    bars: tuple[Codes, ...] = ()
+    """Further rules of the kind of ``barred``."""
+    dropped: Pairs | None = None
+    """Negatives that are excluded one by one, each pair once; pairs that are no negatives may be among them."""
+    only: Pairs | None = None
+    """The only negatives, each pair once, where whoever made it has chosen some of them; then ``dropped`` is None."""
 
     @staticmethod
     def pair_order(count: int, device: torch.device | None = None) -> Relation:
@@ -104,34 +112,61 @@ class Relation:
     @property
     def symmetric(self) -> bool:
         """Whether anchors and candidates are the same rows to every rule."""
-        rules = (self.own, self.group, self.barred)
-        return all(rule is None or rule.anchors is rule.candidates for rule in rules)
+        rules = (self.own, self.group, self.barred, *self.bars)
+        alike = all(rule is None or rule.anchors is rule.candidates for rule in rules)
+        return alike and self.dropped is None and self.only is None
+
+    @property
+    def barring(self) -> tuple[Codes, ...]:
+        """All rules that exclude without being own."""
+        return self.bars if self.barred is None else (self.barred, *self.bars)
+
+    @property
+    def plain(self) -> bool:
+        """Whether three rules of codes say all of it."""
+        return not self.bars and self.dropped is None and self.only is None
 
     @cached_property
     def listed(self) -> Listed | None:
         """The relation as lists of pairs; None where they would be long."""
         if self.known is not None:
             return self.known
-        limit = PAIRS_PER_ROW * (len(self.own.anchors) + len(self.own.candidates))
+        chosen = self.dropped is not None or self.only is not None  # told by pairs, so it must be listed
+        limit = math.inf if chosen else PAIRS_PER_ROW * (len(self.own.anchors) + len(self.own.candidates))
         own, group = self.own.pairs(limit), self.group.pairs(limit)
         if own is None or group is None:
             return None
         excluded = own
-        if self.barred is not None:
-            barred = self.barred.pairs(limit)
+        before: tuple[Codes, ...] = (self.own, self.group)
+        for rule in self.barring:
+            barred = rule.pairs(limit)
             if barred is None:
                 return None
-            excluded = own + barred.where(~(self.own.at(barred) | self.group.at(barred)))
+            new = ~torch.stack([each.at(barred) for each in before]).any(0)
+            excluded, before = excluded + barred.where(new), (*before, rule)
+        if self.dropped is not None:
+            new = ~torch.stack([each.at(self.dropped) for each in before]).any(0)
+            excluded = excluded + self.dropped.where(new)
         positive = group.where(~self.own.at(group))
         row = torch.arange(len(self.own.anchors), device=positive.rows.device)
         return Listed(positive, excluded, torch.equal(positive.rows, row))
+
+    def short(self, over: Over) -> Listed | None:
+        """The candidates that are ``over`` as a short list, in the place of the positives; None: they are not few."""
+        if self.only is None:
+            return self.listed if over == "positives" else None
+        assert self.listed is not None
+        none = Pairs(self.only.rows[:0], self.only.columns[:0])
+        if over == "positives":
+            return self.listed
+        return Listed(self.only if over == "negatives" else self.listed.positive + self.only, none, False)
 
     def tile(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
         """The positives and the negatives in a block of anchors by candidates: two bool tensors."""
         own, group = self.own.tile(rows, columns), self.group.tile(rows, columns)
         neither = own | group
-        if self.barred is not None:
-            neither |= self.barred.tile(rows, columns)
+        for rule in self.barring:
+            neither |= rule.tile(rows, columns)
         return group & ~own, ~neither
 
     @cached_property
@@ -140,6 +175,9 @@ class Relation:
         size, width = self.own.anchors.shape[0], self.own.candidates.shape[0]
         if self.listed is not None:
             positives = torch.bincount(self.listed.positive.rows, minlength=size)
+            if self.only is not None:
+                negatives = torch.bincount(self.only.rows, minlength=size)
+                return {"positives": positives, "negatives": negatives, "candidates": positives + negatives}
             candidates = width - torch.bincount(self.listed.excluded.rows, minlength=size)
             return {"positives": positives, "negatives": candidates - positives, "candidates": candidates}
         positives = torch.zeros(size, dtype=torch.int64, device=self.own.anchors.device)

@@ -92,16 +92,18 @@ class Contrast:
         """Answer several requests in one walk over the candidates; each answer is (A,)."""
         answers: list[Tensor | None] = [None] * len(requests)
         for part in self.parts:
-            listed = part.relation.listed
             found = {i: self._log_count(part, each.over) for i, each in enumerate(requests) if _counts(each, part)}
-            apart = [i for i, each in enumerate(requests) if listed is not None and each.over == "positives"]
-            apart = [i for i in apart if i not in found]
+            short = {over: part.relation.short(over) for over in {each.over for each in requests}}
+            apart = [i for i, each in enumerate(requests) if short[each.over] is not None and i not in found]
             walked = [i for i in range(len(requests)) if i not in apart and i not in found]
             found.update(zip(walked, self._walk(part, [requests[i] for i in walked]), strict=True))
-            if listed is not None and apart:
+            for over, listed in short.items():
+                here = [i for i in apart if requests[i].over == over]
+                if listed is None or not here:
+                    continue
                 logits = pairs.pair_similarity(self.anchors, part.vectors, listed, self.metric) / self.temperature
                 offset = None if part.offset is None else part.offset[listed.positive.columns]
-                for i in apart:
+                for i in here:
                     found[i] = pairs.answer(requests[i], logits, offset, listed, self.anchors.shape[0])
             for i, request in enumerate(requests):
                 before = answers[i]
@@ -158,6 +160,8 @@ class Contrast:
 
         Candidates are counted through the parts; -inf and -1 stand beyond an anchor's last negative. No gradient.
         """
+        if any(part.relation.only is not None for part in self.parts):
+            raise ValueError("the negatives were chosen already")
         factor = 1 / _number(self.temperature)
         found = []
         for part in self.parts:

@@ -80,7 +80,7 @@ class _Walk(torch.autograd.Function):
         largest = max((abs(r.scale) for r in sums), default=0.0) * scores.bound() + reach if sums else 0.0
         ahead = wanted[1] and candidates is not None and not others and isinstance(scores, Products)
         ahead = ahead and len(sums) == count
-        compile_blocks = fused.compiled(anchors.device)
+        compile_blocks = plan.relation.plain and fused.compiled(anchors.device)
         states: list[ExpSum | PhiSum] = []
         for request, side, bias in zip(plan.requests, rest[:count], rest[count:], strict=True):
             if isinstance(request, LogSumExp):

@@ -1,7 +1,9 @@
 """The candidates of an anchor are all other views of the global batch: one positive a further view, the rest negatives.
 
 Chen, Kornblith, Norouzi, Hinton 2020, arXiv:2002.05709, section 2.1: no negatives are sampled; each of the 2B views
-has the other view of its sample as positive and the 2B - 2 views of other samples as negatives.
+has the other view of its sample as positive and the 2B - 2 views of other samples as negatives. Where candidates come
+from a target network an anchor meets those of the other views alone: B - 1 negatives (Chen, Xie, He 2021,
+arXiv:2104.02057, algorithm 1).
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from typing import Literal
 
 from torch import Tensor
 
-from pipeline.contrast import Codes, Contrast, Relation
+from pipeline.contrast import Contrast
 from pipeline.metrics import Metric
-from pipeline.samplers.rows import check_samples, column, own
+from pipeline.samplers.rows import ALONE, Beside, everyone
 from pipeline.spec import Spec
 
 
@@ -36,6 +38,7 @@ class InBatch(Spec):
         normalization: str | None,
         candidates: Tensor | None = None,
         candidate_columns: Mapping[str, Tensor] | None = None,
+        beside: Beside = ALONE,
     ) -> Contrast:
         """Contrast of the anchors ``z`` (A, D).
 
@@ -44,17 +47,15 @@ class InBatch(Spec):
                 of the anchor's group are no candidates.
             candidates: (C, D), such as the views of all ranks, the anchors among them; None: the anchors themselves.
             candidate_columns: the same columns of the candidates, (C,).
+            beside: what the batch stands beside.
 
         Raises:
             Refusal: a column is missing or has another length, or the candidates hold fewer than two samples.
         """
         theirs = columns if candidate_columns is None else candidate_columns
-        barred = Codes(column(columns, "group"), column(theirs, "group")) if "group" in columns else None
-        relation = Relation(own(columns, theirs), Codes(column(columns, "sample"), column(theirs, "sample")), barred)
-        check_samples(relation.group.candidates)
         return Contrast.of(
             z,
-            relation,
+            everyone(columns, theirs, beside.crossed),
             metric=metric,
             temperature=temperature,
             normalization=normalization,

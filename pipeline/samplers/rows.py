@@ -1,13 +1,43 @@
-"""What samplers share: reading the integer columns of a batch."""
+"""What samplers share: reading the integer columns of a batch, and the relation of all to all others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from torch import Tensor
 
-from pipeline.contrast import Codes
+from pipeline.contrast import Codes, Relation
 from pipeline.spec import Refusal, nearest
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What a batch's anchors and candidates stand beside."""
+
+    crossed: bool = False
+    """Candidates are of a target network: an anchor meets those of other views than its own alone (MoCo v3, BYOL)."""
+    queued: tuple[Tensor, Mapping[str, Tensor]] | None = None
+    """Keys of earlier steps (Q, D), and their columns (Q,): "sample", and "group" where the batch has it."""
+    share: float = 1.0
+    """Of the training that is done."""
+
+
+ALONE = Beside()
+
+
+def everyone(
+    columns: Mapping[str, Tensor], theirs: Mapping[str, Tensor], crossed: bool = False, positive: str = "sample"
+) -> Relation:
+    """All candidates but the anchor itself: positive where the column ``positive`` is equal, else negative.
+
+    Where there is a "group", rows of the anchor's group are no negatives; ``crossed``: nor are those of its own view.
+    """
+    barred = Codes(column(columns, "group"), column(theirs, "group")) if "group" in columns else None
+    bars = (Codes(column(columns, "view"), column(theirs, "view")),) if crossed else ()
+    group = Codes(column(columns, positive), column(theirs, positive))
+    check_samples(column(theirs, "sample"))
+    return Relation(own(columns, theirs), group, barred, bars=bars)
 
 
 def column(columns: Mapping[str, Tensor], name: str) -> Tensor:

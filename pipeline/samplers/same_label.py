@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pipeline.contrast import Codes, Contrast, Relation
 from pipeline.metrics import Metric
-from pipeline.samplers.rows import check_samples, column, own
+from pipeline.samplers.rows import ALONE, Beside, check_samples, column, own
 from pipeline.spec import Spec
 
 
@@ -38,6 +38,7 @@ class SameLabel(Spec):
         normalization: str | None,
         candidates: Tensor | None = None,
         candidate_columns: Mapping[str, Tensor] | None = None,
+        beside: Beside = ALONE,
     ) -> Contrast:
         """Contrast of the anchors ``z`` (A, D); arguments as for ``InBatch``, with the label column beside them.
 
