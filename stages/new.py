@@ -1,7 +1,8 @@
-"""Start a spec of your own: ``python -m stages.new NAME --like digits [--data PATH]``.
+"""Start a spec of your own: ``python -m stages.new NAME --data PATH``, or ``--like digits``, or both.
 
-Copies a shipped spec or an example (comments included) to specs/NAME.yaml and enters it in specs/index.yaml. An
-example stands on data that is not embedded: ``--data`` names its folder, and its data file is copied as well.
+``--data`` alone looks at the path (a folder, an archive, webdataset shards, arrays, a table beside pictures) and writes
+specs/data/NAME.yaml and specs/NAME.yaml, a general recipe, with the reasons of its choices. ``--like`` copies a spec or
+an example, comments included. Either way the new spec is entered in specs/index.yaml.
 """
 
 from __future__ import annotations
@@ -9,25 +10,36 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from ruamel.yaml import YAML
 
 from pipeline.data import DataSpec
 from pipeline.index import NONE, read_index
+from pipeline.looking import look
+from pipeline.recipe import counted, data_text, kept_columns, spec_text
+from pipeline.sources import Record
 from pipeline.spec import Refusal, SpecError, nearest, read_spec, read_yaml
 from pipeline.specification import data_file_of, faults_of, user_files
 from stages import SPECS, run
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
+GENERAL = "general"
+"""the example that is started from where only data is given"""
+
+LOOKED = 1000
+"""files that are looked at for a first picture"""
+
 
 def main(arguments: list[str]) -> None:
     """Write the new files, or nothing at all."""
     parser = argparse.ArgumentParser(prog="python -m stages.new", description=__doc__)
     parser.add_argument("name", help="of the new spec: small letters, digits, underscores")
-    parser.add_argument("--like", required=True, help="a spec in specs/ or an example in specs/examples/")
-    parser.add_argument("--data", help="the folder of the raw data, for an example")
+    parser.add_argument("--like", help="a spec in specs/ or an example in specs/examples/")
+    parser.add_argument("--data", help="the raw data; alone: look at it, and start from a general recipe")
     given = parser.parse_args(arguments)
     name: str = given.name
     if not NAME.fullmatch(name):
@@ -36,48 +48,89 @@ def main(arguments: list[str]) -> None:
     if new.exists() or name == "index":
         raise Refusal(f"{new}: exists already; choose another name")
 
-    known = {path.stem: path for folder in (SPECS / "examples", SPECS) for path in folder.glob("*.yaml")}
-    known.pop("index", None)
-    if given.like not in known:
-        raise Refusal(f"--like {given.like}: no such spec; {nearest(given.like, known)}")
-    source = known[given.like]
-    index = read_index(SPECS)
-    text = source.read_text(encoding="utf-8").replace("../schema.json", "schema.json")
-    data = str(read_yaml(source)["data"])
-    files: dict[Path, str] = {new: text}
-    raw = None
-    data_file = data_file_of(source, data)
-    if data_file.parent != SPECS / "data" or given.data is not None:
-        if given.data is None:
-            raise Refusal(f"--like {given.like}: its data is not embedded; add --data PATH, the folder with its files")
-        if read_spec(data_file, DataSpec).source.embedded:
-            raise Refusal(f"--data {given.data}: the data of {given.like} is embedded; leave it out")
-        if not Path(given.data).exists():
-            raise Refusal(f"--data {given.data}: no such path")
-        raw = given.data
-        files[new] = re.sub(r"(?m)^data:.*$", f"data: {name}", text, count=1)
-        files[SPECS / "data" / f"{name}.yaml"] = data_file.read_text(encoding="utf-8")
-        data = name
-        if (SPECS / "data" / f"{name}.yaml").exists():
-            raise Refusal(f"{SPECS / 'data' / name}.yaml: exists already; choose another name")
-    elif data not in index.data:
-        raise Refusal(f"{SPECS / 'index.yaml'}: data set {data} of {given.like} is not in it")
+    if given.like is None and given.data is None:
+        raise Refusal("give --data PATH (your pictures), or --like SPEC (a spec to copy), or both")
+    start = _seen(name, given.data) if given.like is None else _copied(name, given.like, given.data)
+    for path in start.files:
+        if path.exists():
+            raise Refusal(f"{path}: exists already; choose another name")
 
     written: list[Path] = []
     try:
-        for path, content in files.items():
+        for path, content in start.files.items():
             written.append(path)
             path.write_text(content, encoding="utf-8")
         faults = faults_of(new)
         if faults:
             raise SpecError(faults)
-        _enter(name, data, raw, _folder_of_files(new))
+        _enter(name, start.data, start.raw, _folder_of_files(new))
     except BaseException:
         for path in written:
             path.unlink(missing_ok=True)
         raise
-    print(f"wrote {', '.join(map(str, files))} and entered {name} in {SPECS / 'index.yaml'}")
+    for line in start.said:
+        print(line)
+    print(f"wrote {', '.join(map(str, start.files))} and entered {name} in {SPECS / 'index.yaml'}")
     print("edit it, then run: dvc repro")
+
+
+@dataclass
+class _Start:
+    """What is to be written and entered."""
+
+    files: dict[Path, str]
+    data: str
+    """the data set"""
+    raw: str | None
+    """its raw path, where the data set is new"""
+    said: list[str] = field(default_factory=list)
+
+
+def _seen(name: str, path: str) -> _Start:
+    """The general recipe on what lies at a path. Raises Refusal."""
+    seen = look(Path(path))
+    template = (SPECS / "examples" / f"{GENERAL}.yaml").read_text(encoding="utf-8")
+    files = {SPECS / f"{name}.yaml": spec_text(template, name, seen), SPECS / "data" / f"{name}.yaml": data_text(seen)}
+    assert seen.canvas is not None
+    canvas = f"{seen.canvas.height}x{seen.canvas.width}, {seen.canvas.channels} channel(s)"
+    labels = ", ".join(kept_columns(seen)) or "none"
+    said = [f"found {seen.words}: {counted(seen)}; canvas {canvas}; labels: {labels}", *seen.remarks]
+    return _Start(files, name, str(seen.raw), said)
+
+
+def _copied(name: str, like: str, path: str | None) -> _Start:
+    """A copy of a spec, with its data file where that is given a path. Raises Refusal."""
+    known = {path.stem: path for folder in (SPECS / "examples", SPECS) for path in folder.glob("*.yaml")}
+    known.pop("index", None)
+    if like not in known:
+        raise Refusal(f"--like {like}: no such spec; {nearest(like, known)}")
+    source = known[like]
+    text = source.read_text(encoding="utf-8").replace("../schema.json", "schema.json")
+    data = str(read_yaml(source)["data"])
+    new = SPECS / f"{name}.yaml"
+    data_file = data_file_of(source, data)
+    if data_file.parent == SPECS / "data" and path is None:
+        if data not in read_index(SPECS).data:
+            raise Refusal(f"{SPECS / 'index.yaml'}: data set {data} of {like} is not in it")
+        return _Start({new: text}, data, None)
+    if path is None:
+        raise Refusal(f"--like {like}: its data is not embedded; add --data PATH, the folder with its files")
+    declared: DataSpec = read_spec(data_file, DataSpec)
+    if declared.source.embedded:
+        raise Refusal(f"--data {path}: the data of {like} is embedded; leave it out")
+    raw = Path(path).expanduser()
+    if not raw.exists():
+        raise Refusal(f"--data {path}: no such path")
+    try:
+        if not any(isinstance(item, Record) for item in islice(declared.records(raw), LOOKED)):
+            raise Refusal(f"{raw}: no picture in it")
+    except Refusal as refusal:
+        raise Refusal(
+            f"--data {path} does not hold what {data_file} names: {refusal}; without --like it is looked at"
+        ) from None
+    text = re.sub(r"(?m)^data:.*$", f"data: {name}", text, count=1)
+    files = {new: text, SPECS / "data" / f"{name}.yaml": data_file.read_text(encoding="utf-8")}
+    return _Start(files, name, str(raw))
 
 
 def _folder_of_files(spec: Path) -> str:

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -457,6 +458,9 @@ def test_new_writes_a_spec_and_its_entry_and_keeps_every_comment(shipped: Call) 
 
 def test_new_from_an_example_brings_its_data_and_its_path(shipped: Call) -> None:
     Path("raw").mkdir()
+    for name in ("train.tar", "test.tar"):
+        with tarfile.open(Path("raw", name), "w") as tar:
+            tar.add(ROOT / "README.md", "basophil/1.jpg")  # what it is, sharding will tell
     code, lines = shipped("new", "cells", "--like", "blood_cells", "--data", "raw")
     assert code == 0, lines
     spec = YAML(typ="safe").load(Path("specs/cells.yaml").read_text())

@@ -134,6 +134,11 @@ def header_of(path: Path) -> list[str]:
             raise Refusal(f"{path}: no table ({error}); save it as CSV in UTF-8") from None
 
 
+def rows_of(path: Path) -> Iterator[dict[str, Any]]:
+    """Every row of a table, by its columns. Raises Refusal."""
+    yield from _table(path, header_of(path))
+
+
 def _table(path: Path, wanted: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the wanted columns of every row."""
     known = header_of(path)

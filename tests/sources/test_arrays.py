@@ -74,7 +74,7 @@ class Bomb:
 @pytest.mark.parametrize(
     ("arrays", "line"),
     [
-        ({"x": np.array([Bomb()] * 3, dtype=object), "y": np.arange(3)}, "an array of Python objects, which could execute code"),
+        ({"x": np.array([Bomb()] * 3, dtype=object), "y": np.arange(3)}, "Python objects, which could execute code"),
         ({"x": PICTURES, "y": np.array([Bomb()] * 6, dtype=object)}, "a.npz/y: an array of Python objects"),
         ({"x": PICTURES, "y": np.arange(5)}, "6 pictures, but 5 values in column 'label'"),
         ({"x": PICTURES, "y": np.zeros((6, 2))}, "a label column is (N,) or (N, 1)"),

@@ -1,0 +1,317 @@
+"""Look at a path as a new user has it, and say which data spec fits: source, manifest, canvas, split, labels.
+
+A guess is made from names and from a sample of the pictures, and is written down with its reasons for the user to
+correct; sharding itself reads every file.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.images import Input, Unreadable, decode, decode_array
+from pipeline.images.tiff import read_page, read_values
+from pipeline.looking_tables import Table, tables
+from pipeline.sources import Archive, Arrays, Folder, Record, Refused, Source, TorchvisionSet, WebDataset
+from pipeline.sources.arrays import Part, arrays_of
+from pipeline.sources.names import hidden
+from pipeline.sources.webdataset import CLASS, LABELS, split_name
+from pipeline.spec import Refusal
+
+SAMPLE, DECODED, SECONDS = 200_000, 64, 15.0
+"""most files that are listed, most pictures that are decoded, and how long that may take"""
+
+TESTS, TRAINS = ("test", "val", "valid", "validation"), ("train", "training")
+PACKED = (".tar", ".tar.gz", ".tgz", ".zip")
+TORCHVISION = {
+    "cifar-10-batches-py": "CIFAR10",
+    "cifar-100-python": "CIFAR100",
+    "MNIST": "MNIST",
+    "FashionMNIST": "FashionMNIST",
+    "KMNIST": "KMNIST",
+    "stl10_binary": "STL10",
+    "train_32x32.mat": "SVHN",
+}
+
+
+@dataclass
+class Seen:
+    """What was found at a path."""
+
+    raw: Path
+    """what the index names"""
+    source: Source
+    words: str
+    """what it is, for the user"""
+    table: Table | None = None
+    canvas: Input | None = None
+    classes: Counter[str] = field(default_factory=Counter)
+    """pictures of each class, of those that were listed"""
+    count: int = 0
+    """pictures that were listed"""
+    loose: int = 0
+    """of them, those that lie in no folder"""
+    train: int = 0
+    """of them, those that the source does not keep for testing"""
+    whole: bool = True
+    """whether all were"""
+    remarks: list[str] = field(default_factory=list)
+
+
+def look(path: Path) -> Seen:
+    """Find out what lies at a path. Raises Refusal where nothing there can be used."""
+    path = path.expanduser()
+    if not path.exists():
+        raise Refusal(f"--data {path}: no such path")
+    seen = _file(path) if path.is_file() else _folder(path)
+    _measure(seen)
+    if isinstance(seen.source, Folder | Archive) and (len(seen.classes) < 2 or seen.loose > seen.count / 10):
+        only = next(iter(seen.classes), None)
+        if seen.table is None and isinstance(seen.source, Folder) and seen.source.test is None and only is not None:
+            below = [entry for entry in (seen.raw / only).iterdir() if entry.is_dir() and not hidden(entry.name)]
+            if len(below) > 1:
+                return look(seen.raw / only)
+        if only is not None and seen.table is None:
+            seen.remarks.append(f"the first folder level ({only}) tells no classes apart, so there is no label column")
+        seen.source = seen.source.model_copy(update={"classes": None})
+    return seen
+
+
+def _file(path: Path) -> Seen:
+    name = path.name.lower()
+    if name.endswith((".npz", ".npy")):
+        return Seen(path, _arrays(path, None), f"arrays in {path.name}")
+    if name.endswith((".csv", ".tsv", ".parquet", ".pq")):
+        seen = _folder(path.parent)
+        if seen.table is None or seen.table.manifest.file != path.name:
+            raise Refusal(f"--data {path}: no column of it names the pictures in {path.parent}; give their folder")
+        return seen
+    with path.open("rb") as file:
+        start = file.read(300)
+    if not (name.endswith(PACKED) or start[:2] in (b"\x1f\x8b", b"PK") or start[257:262] == b"ustar"):
+        raise Refusal(f"--data {path}: a single file; give a folder, an archive (tar, tar.gz, zip), an npz or a table")
+    shards = _sample_shards(path, path.name, None)
+    if shards is not None:
+        return Seen(path, shards, f"a webdataset shard, {path.name}")
+    return Seen(path, Archive(kind="archive", train=None, test=None, classes="folder"), f"an archive, {path.name}")
+
+
+def _folder(path: Path) -> Seen:
+    names = sorted(entry.name for entry in path.iterdir() if not hidden(entry.name))
+    if not names:
+        raise Refusal(f"--data {path}: an empty folder; give the one that holds the pictures")
+    for name, known in TORCHVISION.items():
+        if name in names and (known in ("CIFAR10", "CIFAR100", "STL10", "SVHN") or (path / name / "raw").is_dir()):
+            return Seen(path, TorchvisionSet(kind="torchvision", name=known), f"torchvision's {known}")  # type: ignore[arg-type]
+    packed = [name for name in names if name.lower().endswith(PACKED) and (path / name).is_file()]
+    train, test = _pair(packed)
+    found = list(tables(path, names))
+    if packed:
+        shards = _shards(path, packed)
+        if shards is not None:
+            return Seen(path, shards, f"{len(packed)} webdataset shards")
+        if len(packed) > 2 or (len(packed) == 2 and test is None):
+            raise Refusal(
+                f"--data {path}: {len(packed)} archives ({', '.join(packed[:4])}); name train and test in them"
+            )
+        source = Archive(kind="archive", train=train or packed[0], test=test, classes="folder")
+        return _with_table(Seen(path, source, f"archives: {', '.join(packed)}"), found)
+    arrays = [name for name in names if name.lower().endswith((".npz", ".npy"))]
+    if len(arrays) == 1:
+        return Seen(path, _arrays(path / arrays[0], arrays[0]), f"arrays in {arrays[0]}")
+    train, test = _pair([name for name in names if (path / name).is_dir()])
+    if train is not None and test is not None:
+        source_folder = Folder(kind="folder", train=train, test=test, classes="folder")
+        return _with_table(Seen(path, source_folder, f"folders {train} and {test}"), found)
+    return _with_table(Seen(path, Folder(kind="folder", train=None, test=None, classes="folder"), "a folder"), found)
+
+
+def _pair(names: Iterable[str]) -> tuple[str | None, str | None]:
+    """The names that mean train and test, where there is one of each."""
+    words = {name: name.lower().split(".")[0].replace("-", "_").split("_") for name in names}
+    train = [name for name, parts in words.items() if set(parts) & set(TRAINS)]
+    tests = [[name for name, parts in words.items() if word in parts] for word in TESTS]
+    test = next((found for found in tests if found), [])
+    return (train[0] if len(train) == 1 else None), (test[0] if len(test) == 1 and len(train) == 1 else None)
+
+
+def _with_table(seen: Seen, found: list[Table]) -> Seen:
+    """The first table that names the pictures, if any does."""
+    names = {record.name for record in islice(_records(seen.source, seen.raw), 2000)}
+    for table in found:
+        suited = table.suited(names, seen.source.columns(), seen.source.splits_itself)
+        if suited is not None:
+            seen.words += f", with the table {suited.manifest.file}"
+            return replace(seen, table=suited)
+    return seen
+
+
+def _shards(path: Path, packed: list[str]) -> WebDataset | None:
+    """Webdataset shards, where the first archive is one."""
+    stems = sorted({name.rstrip("0123456789.targz").rstrip("-_") for name in packed})
+    train, test = _pair(stems)
+    if len(packed) > 2 and train is None:
+        return _sample_shards(path / packed[0], "*.tar*", None)
+    if train is None:
+        return _sample_shards(path / packed[0], "*.tar*" if len(packed) > 1 else packed[0], None)
+    return _sample_shards(path / packed[0], f"{train}*", None if test is None else f"{test}*")
+
+
+def _sample_shards(shard: Path, train: str, test: str | None) -> WebDataset | None:
+    bare = WebDataset(kind="webdataset", train=train, test=test, classes=(), numbers=())
+    from pipeline.sources.archive import members
+
+    names = [item.name for item in islice(members(shard), 400) if isinstance(item, Record)]
+    keys = {split_name(name)[0] for name in names if split_name(name)[1] not in LABELS}
+    labels = {split_name(name)[1] for name in names if split_name(name)[0] in keys} & LABELS
+    if not labels & {"json", CLASS}:
+        return None
+    classes: list[str] = [CLASS] if CLASS in labels else []
+    numbers: list[str] = []
+    if "json" in labels:
+        for name, kind in _json_columns(shard).items():
+            (classes if kind == "class" else numbers).append(name)
+    return bare.model_copy(update={"classes": tuple(classes), "numbers": tuple(numbers)})
+
+
+def _json_columns(shard: Path) -> dict[str, str]:
+    """Columns of the descriptions: few different words are classes, numbers with a fraction are numbers."""
+    import json
+
+    from pipeline.sources.archive import members
+
+    values: dict[str, list[Any]] = {}
+    for item in islice(members(shard), 1000):
+        if isinstance(item, Record) and split_name(item.name)[1] == "json":
+            try:
+                described = json.loads(bytes(item.content))
+            except ValueError:
+                continue
+            for name, value in described.items() if isinstance(described, dict) else ():
+                values.setdefault(name, []).append(value)
+    kinds = {}
+    for name, found in values.items():
+        if all(isinstance(value, float) for value in found):
+            kinds[name] = "number"
+        elif all(isinstance(value, (str, int)) for value in found) and 1 < len(set(found)) <= len(found) / 2:
+            kinds[name] = "class"
+    return kinds
+
+
+def _arrays(path: Path, file: str | None) -> Arrays:
+    """The arrays of pictures and of labels in a file, by their shapes and names."""
+    known = arrays_of(path)
+    pictures = {name: shape for name, (shape, _) in known.items() if len(shape) in (3, 4) and min(shape) > 0}
+    if not pictures:
+        raise Refusal(f"{path}: no array of pictures (N, H, W) or (N, H, W, C) in it")
+    train, test = _pair(pictures)
+    chosen = train or max(pictures, key=lambda name: pictures[name][0])
+    shape = pictures[chosen]
+    last = len(shape) == 3 or shape[3] <= shape[1]
+
+    def part(name: str) -> Part:
+        count = pictures[name][0]
+        word = name.lower().replace("-", "_").split("_")
+        mine = [other for other, (shape, _) in known.items() if shape in ((count,), (count, 1))]
+        alike = [other for other in mine if set(other.lower().split("_")) & set(word) & {*TRAINS, *TESTS}] or mine
+        labels = {"label": alike[0]} if alike and known[alike[0]][1].kind in "uibSU" else {}
+        return Part(file=file, images=name or None, classes=labels, numbers={})
+
+    parts = part(chosen), None if test is None or test == chosen else part(test)
+    if parts[1] is not None and set(parts[1].classes) != set(parts[0].classes):
+        parts = tuple(one.model_copy(update={"classes": {}}) for one in parts if one is not None)  # type: ignore[assignment]
+    return Arrays(kind="arrays", layout="channels_last" if last else "channels_first", train=parts[0], test=parts[1])
+
+
+def _records(source: Source, raw: Path) -> Iterator[Record]:
+    started = time.monotonic()
+    for item in source.records(raw):
+        if isinstance(item, Record):
+            yield item
+        elif isinstance(item, Refused) and time.monotonic() - started > SECONDS:
+            return
+        if time.monotonic() - started > SECONDS:
+            return
+
+
+def _measure(seen: Seen) -> None:
+    """Count the pictures and their classes, and choose the canvas by a sample of them."""
+    kept: list[Record] = []
+    step, started = 1, time.monotonic()
+    source, levels = seen.source, 0
+    if isinstance(source, Folder | Archive):  # to see what lies in no folder, too
+        levels = int(isinstance(source, Folder) and source.test is not None)
+        source = source.model_copy(update={"classes": None})
+    for number, record in enumerate(islice(_records(source, seen.raw), SAMPLE)):
+        seen.count = number + 1
+        seen.train += record.split != "test"
+        folders = record.name.split("/")[levels:-1]
+        seen.loose += not folders
+        if record.split != "test" and ("label" in record.labels or (source is not seen.source and folders)):
+            seen.classes[str(record.labels.get("label", folders[0] if folders else ""))] += 1
+        if number % step == 0:
+            kept.append(record)
+            if len(kept) > 2 * DECODED:
+                kept, step = kept[::2], 2 * step
+    if not seen.count:
+        raise Refusal(f"--data {seen.raw}: no file in it could be a picture; give the folder that holds the pictures")
+    seen.whole = seen.count < SAMPLE and time.monotonic() - started < SECONDS
+    shapes, wide, reasons = [], [], Counter[str]()
+    for record in kept:
+        content = record.content.read_bytes() if isinstance(record.content, Path) else record.content
+        try:
+            found = decode_array(content) if record.array else decode(content)
+            shapes.append((*found.pixels.shape[:2], found.pixels.shape[2] - found.alpha))
+        except Unreadable as fault:
+            reasons[str(fault)] += 1
+            values = _values(content, record.array) if fault.reason == "values of unknown range" else None
+            if values is not None:
+                wide.append(values)
+                shapes.append(values.shape)
+    if not shapes:
+        raise Refusal(
+            f"--data {seen.raw}: no picture among {len(kept)} files looked at: {reasons.most_common(1)[0][0]}"
+        )
+    if reasons and len(wide) < reasons.total():
+        seen.remarks.append(f"{reasons.total() - len(wide)} of {len(kept)} files looked at are no pictures")
+    seen.canvas = _canvas(np.array(shapes), _range(wide) if wide else None)
+
+
+def _values(content: bytes, array: bool) -> np.ndarray | None:
+    import io
+
+    try:
+        return np.load(io.BytesIO(content)) if array else read_values(content, read_page(content))
+    except (Unreadable, ValueError):
+        return None
+
+
+def _range(values: list[np.ndarray]) -> tuple[float, float]:
+    """A range that holds the values: a usual one where it fits."""
+    low = min(float(np.nanmin(one)) for one in values)
+    high = max(float(np.nanmax(one)) for one in values)
+    for usual in ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0), (0.0, 4095.0), (0.0, 65535.0)):
+        if usual[0] <= low and high <= usual[1]:
+            return usual
+    return low, high if high > low else low + 1
+
+
+def _canvas(shapes: np.ndarray, levels: tuple[float, float] | None) -> Input:
+    """shapes (n, 3): height, width, channels."""
+    sides, channels = shapes[:, :2], set(shapes[:, 2].tolist())
+    middle = int(np.median(sides.min(axis=1)))
+    uniform = bool((sides == sides[0]).all())
+    height, width = (int(side) for side in sides[0]) if uniform and middle <= 64 else (0, 0)
+    if not height or max(height, width) > 96:
+        height = width = next((side for side in (64, 48, 32, 16) if side <= middle), 16)
+    aspects = sides[:, 1] / sides[:, 0] / (width / height)
+    even = bool(((aspects > 0.8) & (aspects < 1.25)).mean() > 0.9)
+    number = 1 if channels == {1} else 3 if channels <= {1, 3} else max(channels)
+    return Input(height=height, width=width, channels=number, fit="resize" if even else "cover", range=levels)

@@ -1,0 +1,88 @@
+"""Which table beside the pictures names them, and what its columns are: classes, numbers, a group, the split."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pipeline.sources import Manifest
+from pipeline.sources.manifest import WORDS, rows_of
+from pipeline.spec import Refusal
+
+GROUPS = ("patient", "patient_id", "subject", "subject_id", "group", "case", "case_id", "slide", "scene", "site")
+SPLITS = ("split", "set", "subset", "partition")
+ROWS = 5000
+"""rows that are looked at"""
+
+
+@dataclass
+class Table:
+    """A table and what its columns seem to be."""
+
+    manifest: Manifest
+    group: str | None
+    rows: list[dict[str, Any]]
+
+    def suited(self, names: Collection[str], taken: Collection[str], split_known: bool) -> Table | None:
+        """This table for pictures of these names, if a column of it names them."""
+        known = {unicodedata.normalize("NFC", name) for name in names}
+        paths = [column for column in self.rows[0] if any(_named(row[column], known) for row in self.rows)]
+        if not paths:
+            return None
+        columns = {
+            name: _kind([row[name] for row in self.rows]) for name in self.rows[0] if name not in (paths[0], *taken)
+        }
+        split = next((name for name in columns if name.lower() in SPLITS and _splits(self.rows, name)), None)
+        for name in list(columns):
+            if name.lower() in SPLITS:
+                del columns[name]
+        group = next((name for name in columns if name.lower() in GROUPS), None)
+        classes = tuple(name for name, kind in columns.items() if kind == "class" or name == group)
+        numbers = tuple(name for name, kind in columns.items() if kind == "number" and name != group)
+        manifest = Manifest(
+            file=self.manifest.file,
+            path=paths[0],
+            classes=classes,
+            numbers=numbers,
+            split=None if split_known else split,
+        )
+        return Table(manifest, group, self.rows)
+
+
+def tables(folder: Path, names: list[str]) -> Iterator[Table]:
+    """Yield the tables of a folder that can be read."""
+    for name in names:
+        if name.lower().endswith((".csv", ".tsv", ".parquet", ".pq")):
+            try:
+                rows = list(islice(rows_of(folder / name), ROWS))
+            except Refusal:
+                continue
+            if rows:
+                yield Table(Manifest(file=name, path="?", classes=(), numbers=(), split=None), None, rows)
+
+
+def _named(value: Any, known: set[str]) -> bool:
+    return isinstance(value, str) and unicodedata.normalize("NFC", value.replace("\\", "/").removeprefix("./")) in known
+
+
+def _splits(rows: list[dict[str, Any]], name: str) -> bool:
+    return {WORDS.get(str(row[name]).strip().lower()) for row in rows} >= {"train", "test"}
+
+
+def _kind(values: list[Any]) -> str | None:
+    """class: few different values; number: all numbers; None: neither."""
+    texts = [str(value).strip() for value in values if value is not None and str(value).strip()]
+    different = set(texts)
+    if len(different) < 2:
+        return None
+    try:
+        numbers = [float(text) for text in texts]
+    except ValueError:
+        numbers = []
+    if numbers and (len(different) > 20 or not all(number.is_integer() for number in numbers)):
+        return "number"
+    return "class" if len(different) <= max(2, len(texts) // 2) else None

@@ -1,0 +1,137 @@
+"""A spec and a data spec for what was seen at a path: the general recipe, fitted to the canvas and the labels.
+
+The texts are for reading and editing: every choice that was guessed stands with its reason.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pipeline.looking import Seen
+from pipeline.sources import Archive, Arrays, Folder, TorchvisionSet, WebDataset
+
+GREY = """    - {kind: brightness, amount: 0.4, probability: 0.8}
+    - {kind: contrast, amount: 0.4, probability: 0.8}
+"""
+"""instead of what is about colour, for other channels than red, green and blue"""
+
+LEAST_BATCH, BATCH = 16, 128
+
+
+def flow(value: Any) -> str:
+    """Plain content as YAML on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(flow(item) for item in value) + "]"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    plain = re.fullmatch(r"[A-Za-z_][\w./-]*", value) and value.lower() not in ("null", "true", "false")
+    return str(value) if plain else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def data_text(seen: Seen) -> str:
+    """specs/data/NAME.yaml."""
+    assert seen.canvas is not None
+    kept = kept_columns(seen)
+    table = seen.table
+    splits_itself = seen.source.splits_itself or (table is not None and table.manifest.split is not None)
+    group = None if table is None or splits_itself else table.group
+    split = None if splits_itself else {"test": 0.2, "seed": 0, "group": group}
+    lines = [f"# Found at {seen.raw}: {seen.words}; {counted(seen)}."]
+    lines += [f"# {remark}." for remark in seen.remarks]
+    lines.append(f"source: {flow(seen.source.model_dump(mode='json'))}{_about_source(seen)}")
+    lines.append(f"manifest: {flow(None if table is None else table.manifest.model_dump(mode='json'))}")
+    wide = "" if seen.canvas.range is None else "; range: of the pictures looked at, check it"
+    lines.append(f"input: {flow(seen.canvas.model_dump(mode='json'))}  # larger shows more and takes longer{wide}")
+    lines.append(f"split: {flow(split)}{_about_split(group, split)}")
+    lines.append(f"labels: {flow(kept)}{'' if kept else '  # no label was found; training needs none'}")
+    lines.append("ledger: {strict: false, budget: null, repeated: keep}  # strict: true refuses any damaged file")
+    return "\n".join(lines) + "\n"
+
+
+def kept_columns(seen: Seen) -> list[str]:
+    """The label columns that the data spec keeps: those of classes, without the group."""
+    kinds = {**seen.source.columns(), **({} if seen.table is None else seen.table.manifest.columns())}
+    group = None if seen.table is None else seen.table.group
+    return [name for name, kind in kinds.items() if kind == "class" and name != group]
+
+
+def counted(seen: Seen) -> str:
+    """How many pictures and classes were listed."""
+    least = "" if seen.whole else "at least "
+    classes = f" in {len(seen.classes)} classes" if "label" in seen.source.columns() and seen.classes else ""
+    return f"{least}{seen.count} files{classes}"
+
+
+def spec_text(template: str, name: str, seen: Seen) -> str:
+    """specs/NAME.yaml, from the text of the general example."""
+    assert seen.canvas is not None
+    canvas, kept = seen.canvas, kept_columns(seen)
+    text = template.replace("../schema.json", "schema.json")
+    text = re.sub(
+        r"(?m)^# A general recipe.*\n#.*\n",
+        f"# {name}: a first recipe for {seen.words}; {counted(seen)}.\n",
+        text,
+        count=1,
+    )
+    text = text.replace("stages.check NAME", f"stages.check {name}")
+    text = _line(text, "data", name)
+    text = _line(text, "  preserves", flow(kept))
+    text = _line(text, "  labels", flow(kept))
+    if canvas.channels != 3:
+        text = re.sub(r"(?m)^    - \{kind: color_jitter.*\n    - \{kind: grayscale.*\n", GREY, text, count=1)
+    small, large = min(canvas.height, canvas.width), max(canvas.height, canvas.width)
+    if small < 16:
+        text = _part(
+            text, "widths: [32, 64, 128, 256], strides: [1, 2, 2, 2]", "widths: [32, 64, 128], strides: [1, 2, 2]"
+        )
+    elif large >= 48:
+        text = _part(text, "strides: [1, 2, 2, 2]", "strides: [2, 2, 2, 2]")
+    train = seen.train if seen.source.splits_itself else int(seen.count * 0.8)
+    batch = BATCH
+    while batch > LEAST_BATCH and 2 * batch > train:
+        batch //= 2
+    text = _line(text, "  global_batch", str(batch))
+    epochs = max(10, min(200, round(3000 * batch / max(train, 1))))
+    return _line(text, "  epochs", f"{epochs}  # about {epochs * max(1, train // batch)} steps; 5 for a first look")
+
+
+def _line(text: str, key: str, value: str) -> str:
+    """The text with another value of a key; a comment behind it stays."""
+    changed, count = re.subn(
+        rf"(?m)^{key}: [^#\n]*?(\s+#.*)?$", lambda found: f"{key}: {value}{found[1] or ''}", text, count=1
+    )
+    assert count == 1, key
+    return changed
+
+
+def _part(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+def _about_source(seen: Seen) -> str:
+    match seen.source:
+        case Folder() | Archive():
+            return "  # label: the first folder level" if seen.source.classes else "  # no class folders"
+        case WebDataset():
+            return "  # cls and keys of the json"
+        case Arrays():
+            return "  # guessed from names and shapes"
+        case TorchvisionSet():
+            return ""
+    return ""
+
+
+def _about_split(group: str | None, split: object) -> str:
+    if split is None:
+        return "  # the source has its own"
+    if group is not None:
+        return f"  # no {group} is on both sides"
+    return "  # by the hash of each name; group: a column whose values stay on one side, as a patient"

@@ -1,0 +1,270 @@
+"""From a path to a valid spec: what lies there is seen, and what cannot be used is told in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from ruamel.yaml import YAML
+from small import ROOT
+
+from pipeline.data import DataSpec
+from pipeline.images import encode_png
+from pipeline.sharding import shard
+from pipeline.spec import Refusal, read_spec
+from pipeline.specification import all_faults
+from stages.new import main
+
+OWN = ROOT / "../shared/data"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the specs, and a folder for data beside them."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "specs", "specs")
+    Path("raw").mkdir()
+    return tmp_path
+
+
+def picture(number: int, size: tuple[int, int] = (20, 20), channels: int = 3) -> bytes:
+    return encode_png(np.random.default_rng(number).integers(0, 256, (*size, channels), dtype=np.uint8))
+
+
+def classes(count: int = 60, **changes: Any) -> dict[str, bytes]:
+    return {f"{'cat' if number % 3 else 'dog'}/{number:03d}.png": picture(number, **changes) for number in range(count)}
+
+
+def fill(root: Path, files: dict[str, bytes]) -> None:
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+
+
+def tar(path: Path, files: dict[str, bytes]) -> None:
+    with tarfile.open(path, "w:gz" if path.suffix == ".gz" else "w") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+
+
+def new(path: str, shards: bool = True, valid: bool = True) -> dict[str, Any]:
+    """The data spec that is written for a path; it is valid, and its pictures can be sharded."""
+    main(["mine", "--data", path])
+    if valid:
+        assert all_faults(Path("specs")) == []
+    file = Path("specs/data/mine.yaml")
+    if shards:
+        entry = YAML(typ="safe").load(Path("specs/index.yaml"))["data"]["mine"]
+        Path("out").mkdir()
+        _, ledger = shard(read_spec(file, DataSpec), "mine", Path(entry["raw"]), Path("out"))
+        assert ledger.counted() == []
+    content: dict[str, Any] = YAML(typ="safe").load(file)
+    assert content == read_spec(file, DataSpec).model_dump(mode="json")
+    return content
+
+
+def spec() -> dict[str, Any]:
+    content: dict[str, Any] = YAML(typ="safe").load(Path("specs/mine.yaml"))
+    return content
+
+
+def test_a_folder_of_classes(capsys: pytest.CaptureFixture[str]) -> None:
+    fill(Path("raw"), classes())
+    data = new("raw")
+    assert data["source"] == {"kind": "folder", "train": None, "test": None, "classes": "folder"}
+    assert (data["labels"], data["split"]) == (["label"], {"test": 0.2, "seed": 0, "group": None})
+    assert (data["input"]["height"], data["input"]["width"], data["input"]["channels"]) == (20, 20, 3)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "found a folder: 60 files in 2 classes; canvas 20x20, 3 channel(s); labels: label"
+    assert said[-1] == "edit it, then run: dvc repro"
+    assert spec()["training"]["global_batch"] == 16  # of 48 pictures to train on
+
+
+def test_a_folder_in_a_folder_and_pictures_without_classes() -> None:
+    fill(Path("raw/dataset"), classes())
+    assert new("raw")["labels"] == ["label"]
+    assert YAML(typ="safe").load(Path("specs/index.yaml"))["data"]["mine"] == {"raw": "raw/dataset"}
+
+
+def test_pictures_without_classes_are_unlabelled() -> None:
+    fill(Path("raw"), {f"{number}.png": picture(number) for number in range(40)})
+    assert (new("raw")["labels"], spec()["space"]["preserves"], spec()["probe"]["labels"]) == ([], [], [])
+
+
+def test_folders_of_splits() -> None:
+    fill(Path("raw/train"), classes())
+    fill(Path("raw/val"), classes(12))
+    data = new("raw")
+    assert (data["source"]["train"], data["source"]["test"], data["split"]) == ("train", "val", None)
+
+
+@pytest.mark.parametrize("names", [("cells_train.tar", "cells_test.tar"), ("train.tar.gz", "test.tar.gz")])
+def test_archives_of_splits(names: tuple[str, str]) -> None:
+    tar(Path("raw", names[0]), classes())
+    tar(Path("raw", names[1]), classes(12))
+    source = new("raw")["source"]
+    assert (source["kind"], source["train"], source["test"], source["classes"]) == ("archive", *names, "folder")
+
+
+def test_a_single_zip() -> None:
+    with zipfile.ZipFile("raw/pictures.zip", "w") as archive:
+        for name, content in classes().items():
+            archive.writestr(name, content)
+    data = new("raw/pictures.zip")
+    assert data["source"] == {"kind": "archive", "train": None, "test": None, "classes": "folder"}
+    assert data["labels"] == ["label"]
+
+
+def test_webdataset_shards() -> None:
+    for number in range(3):
+        files: dict[str, bytes] = {}
+        for key in range(20):
+            files[f"{key}.png"] = picture(20 * number + key)
+            files[f"{key}.cls"] = b"%d" % (key % 3)
+            files[f"{key}.json"] = json.dumps(
+                {"site": f"s{key % 2}", "age": key + 0.5, "id": f"{number}-{key}"}
+            ).encode()
+        tar(Path(f"raw/train-00000{number}.tar"), files)
+    data = new("raw")
+    assert data["source"] == {
+        "kind": "webdataset",
+        "train": "train*",
+        "test": None,
+        "classes": ["cls", "site"],
+        "numbers": ["age"],
+    }
+
+
+def test_arrays_with_labels() -> None:
+    pictures = np.random.default_rng(0).integers(0, 256, (80, 28, 28), dtype=np.uint8)
+    np.savez("raw/m.npz", x_train=pictures, y_train=np.arange(80) % 4, x_test=pictures[:9], y_test=np.arange(9) % 4)
+    data = new("raw/m.npz")
+    assert data["source"]["train"] == {
+        "file": None,
+        "images": "x_train",
+        "classes": {"label": "y_train"},
+        "numbers": {},
+    }
+    assert data["source"]["test"]["images"] == "x_test"
+    assert (data["input"]["channels"], data["input"]["height"], data["input"]["range"]) == (1, 28, None)
+    assert "brightness" in [one["kind"] for one in spec()["space"]["invariances"]]
+
+
+def test_floating_arrays_of_many_channels_get_a_range() -> None:
+    np.save("raw/x.npy", np.random.default_rng(0).random((60, 5, 16, 16)).astype(np.float32))
+    data = new("raw")
+    assert (data["source"]["layout"], data["labels"]) == ("channels_first", [])
+    assert (data["input"]["channels"], data["input"]["range"]) == (5, [0.0, 1.0])
+
+
+def test_a_table_beside_the_pictures_with_a_group() -> None:
+    files = {f"p/{number:03d}.png": picture(number) for number in range(60)}
+    fill(Path("raw"), files)
+    rows = [
+        f"{name},{'ill' if number % 3 else 'well'},q{number // 4},{number * 1.5}" for number, name in enumerate(files)
+    ]
+    Path("raw/table.csv").write_text("image,finding,patient,age\n" + "\n".join(rows) + "\n")
+    for path in ("raw", "raw/table.csv"):
+        data = new(path, shards=path == "raw")
+        table = {
+            "file": "table.csv",
+            "path": "image",
+            "classes": ["finding", "patient"],
+            "numbers": ["age"],
+            "split": None,
+        }
+        assert data["manifest"] == table
+        assert (data["labels"], data["split"]["group"]) == (
+            ["label", "finding"] if data["source"]["classes"] else ["finding"],
+            "patient",
+        )
+        for file in ("specs/mine.yaml", "specs/data/mine.yaml"):
+            Path(file).unlink()
+        shutil.copy(ROOT / "specs" / "index.yaml", "specs/index.yaml")
+
+
+def test_large_pictures_of_many_shapes_are_covered_and_torchvision_roots_known() -> None:
+    fill(Path("raw"), {f"{'ab'[n % 2]}/{n}.png": picture(n, (100, 60 + 10 * (n % 9))) for n in range(20)})
+    data = new("raw")
+    assert (data["input"]["height"], data["input"]["width"], data["input"]["fit"]) == (64, 64, "cover")
+
+
+def test_pictures_of_wide_pixels_get_a_range() -> None:
+    for number in range(40):
+        values = np.random.default_rng(number).random((18, 18)).astype(np.float32) * 800
+        Path("raw", "ab"[number % 2]).mkdir(exist_ok=True)
+        Image.fromarray(values).save(Path("raw", "ab"[number % 2], f"{number}.tif"))
+    assert new("raw")["input"]["range"] == [0.0, 4095.0]
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("gone", "--data gone: no such path"),
+        ("raw", "--data raw: an empty folder"),
+        ("text", "no picture among"),
+        ("one.png", "--data one.png: a single file; give a folder"),
+        ("junk.npz", "no array of pictures"),
+        ("hidden", "--data hidden: an empty folder"),
+        ("many", "3 archives"),
+        ("empty.tar", "no file in it could be a picture"),
+        ("no.tar", "no.tar: not a tar, tar.gz or zip"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line_and_writes_nothing(path: str, line: str) -> None:
+    fill(Path("text/a"), {"x.txt": b"no picture"})
+    fill(Path("hidden"), {".x.png": picture(0)})
+    Path("many").mkdir()
+    for name in ("a.tar", "b.tar", "c.tar"):
+        tar(Path("many", name), classes(4))
+    tar(Path("empty.tar"), {})
+    Path("no.tar").write_bytes(b"x" * 2000)
+    Path("one.png").write_bytes(picture(0))
+    np.savez("junk.npz", x=np.zeros(4))
+    before = {file: file.read_bytes() for file in Path("specs").rglob("*") if file.is_file()}
+    with pytest.raises(Refusal) as raised:
+        main(["mine", "--data", path])
+    assert line in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1
+    assert {file: file.read_bytes() for file in Path("specs").rglob("*") if file.is_file()} == before
+
+
+def test_neither_like_nor_data_is_one_line() -> None:
+    with pytest.raises(Refusal, match="give --data PATH"):
+        main(["mine"])
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [("raw", "train.tar: no such file or folder"), ("file", "file: is a file; set source.train to null")],
+)
+def test_an_example_on_data_that_it_does_not_fit_is_told(path: str, line: str) -> None:
+    Path("file").write_bytes(b"x")
+    with pytest.raises(Refusal) as raised:
+        main(["mine", "--like", "satellite", "--data", path])
+    assert line in str(raised.value)
+    assert "without --like it is looked at" in str(raised.value)
+
+
+@pytest.mark.skipif(not OWN.is_dir(), reason="../shared/data is not there")
+@pytest.mark.parametrize(
+    ("folder", "count", "side"), [("medical", 8, 64), ("remote_sensing", 5, 64), ("natural", 10, 32)]
+)
+def test_the_collections_of_pictures_are_seen_as_what_they_are(
+    folder: str, count: int, side: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = new(str((OWN / folder).resolve()), shards=False)
+    assert data["source"]["kind"] == "archive"
+    assert data["input"]["height"] == side
+    assert f"in {count} classes" in capsys.readouterr().out
