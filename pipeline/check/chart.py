@@ -41,7 +41,9 @@ def draw_kept(findings: Sequence[Finding], label: str, words: str, file: Path) -
     place.set_yticks([-number for number in range(len(kinds))], [kind for _, kind in kinds])
     place.set_ylim(0.4 - len(kinds), 0.6)
     place.set_xlim(100 * left - 3, 100 * right + 2)
-    place.set_xlabel(f"of what is known of {words}, above chance: % that is left", color=MUTED, fontsize=8.5)
+    place.set_xlabel(
+        f"of what is known of {words}, above chance: % that is left", color=MUTED, fontsize=8.5, parse_math=False
+    )
     place.tick_params(length=0, labelsize=8.5, labelcolor=INK)
     place.grid(axis="x", color=LINE, linewidth=0.6)
     for spine in place.spines.values():

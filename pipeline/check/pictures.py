@@ -21,7 +21,9 @@ from pipeline.pictures import to_rgb
 
 COLUMNS = 8
 SIDE = 1.15  # inches of a picture
+GAP, WORDS = 0.06, 0.22  # between pictures, and for a line of words, in sides of a picture
 INK, MUTED = "#1c1d20", "#63666d"
+PLAIN: dict[str, Any] = {"fontsize": 7.5, "color": INK, "ha": "center", "va": "bottom", "parse_math": False}
 
 
 @dataclass(frozen=True)
@@ -113,17 +115,20 @@ def picture_of_pairs(
 
 
 def draw(picture: Picture, file: Path) -> None:
-    """Write a picture as PNG."""
+    """Write a picture as PNG: the words stand above their pictures."""
     count = len(picture.above)
-    figure, axes = figure_of(max(count, 3) * SIDE, 2 * SIDE + 0.9, 2, count)
-    figure.suptitle(picture.title, fontsize=9, color=MUTED, x=0.01, ha="left")
+    figure, axes = figure_of(max(count, 4) * SIDE, 2 * SIDE + 0.7, 1, 1)
+    place = axes[0][0]
     for row, (images, words) in enumerate(((picture.above, picture.upper), (picture.below, picture.lower))):
-        pixels = to_rgb(images).clamp(0, 1).permute(0, 2, 3, 1).numpy()
-        for column in range(count):
-            place = axes[row][column]
-            place.imshow(pixels[column], interpolation="nearest")
-            place.set_axis_off()
-            place.set_title(words[column][:18], fontsize=7.5, color=INK, pad=3)
+        top = row * (1 + WORDS)
+        for column, pixels in enumerate(to_rgb(images).clamp(0, 1).permute(0, 2, 3, 1).numpy()):
+            left = column * (1 + GAP)
+            place.imshow(pixels, extent=(left, left + 1, top + 1, top), interpolation="nearest", aspect="auto")
+            place.text(left + 0.5, top - 0.05, words[column][:18], **PLAIN)
+    place.set_title(picture.title, fontsize=9, color=MUTED, loc="left", pad=14, parse_math=False)
+    place.set_xlim(0, max(count, 4) * (1 + GAP))
+    place.set_ylim(2 + WORDS, -WORDS)
+    place.set_axis_off()
     save(figure, file)
 
 

@@ -20,6 +20,7 @@ from torch import Tensor
 from pipeline.check.section import Check
 from pipeline.keys import Keys, permutation
 from pipeline.shards import Shards
+from pipeline.spec import Refusal
 
 FOLDS = 4  # of the training part
 TESTED = 3  # one part in so many is for testing, at most
@@ -54,7 +55,11 @@ class Part:
 
 
 def take(shards: Shards, check: Check) -> tuple[Part, Part]:
-    """The training and the testing part of a sharded data set."""
+    """The training and the testing part of a sharded data set.
+
+    Raises:
+        Refusal: one of them has no picture.
+    """
     splits = ("train", "test")
     counts = [shards.card.splits[split] for split in splits]
     columns = {name: np.concatenate([shards.labels(split)[name] for split in splits]) for name in shards.card.columns}
@@ -63,6 +68,11 @@ def take(shards: Shards, check: Check) -> tuple[Part, Part]:
         order = _by_group(columns[check.group], counts[1] / sum(counts), check.seed)
     tested = min(len(order[1]), max(1, check.samples // TESTED))
     trained = min(len(order[0]), check.samples - tested)
+    if not tested or not trained:
+        raise Refusal(
+            f"{shards.card.name}: {len(order[0])} pictures to train a probe on and {len(order[1])} to test it; "
+            "check needs both; change split (or check.group)"
+        )
     return _part(shards, columns, order[0][:trained], check), _part(shards, columns, order[1][:tested], check)
 
 
@@ -85,8 +95,7 @@ def _part(shards: Shards, columns: Mapping[str, npt.NDArray[Any]], rows: npt.NDA
         for split, chosen, start in (("train", rows < first, 0), ("test", rows >= first, first))
         if chosen.any()
     ]
-    shape = (0, shards.card.input.channels, shards.card.input.height, shards.card.input.width)
-    images = np.concatenate(pictures) if pictures else np.empty(shape, np.uint8)
+    images = np.concatenate(pictures)
     groups = rows if check.group is None else np.unique(columns[check.group], return_inverse=True)[1][rows]
     labels = {name: values[rows] for name, values in columns.items()}
     order = permutation(check.seed, ORDER - 2, len(rows))  # batches of 256 are cut from this order

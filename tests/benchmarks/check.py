@@ -200,6 +200,9 @@ def main() -> None:
         for data, words, invariances in SHORTCUTS:
             finding, _ = shortcut(grounds[data], [invariances] * 2, None, lambda _: "")
             told(data, words, finding.details["statistic"], finding, "")
+            matched = finding.details["statistics"]["the colour histogram"]
+            print(f"{'':12} {'':28} the colour histogram alone: {matched:.3f}")
+            rows.append([data, words, "the colour histogram", "shortcut", *[None] * 6, matched, ""])
         for what, names in wrong.items():
             print(f"{what}: {len(names)} of 20 {names}")
         shards, check = sets["cifar10"]

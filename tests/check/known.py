@@ -35,7 +35,7 @@ class Pictures:
         }
         shape = SimpleNamespace(channels=images.shape[1], height=images.shape[2], width=images.shape[3])
         splits = {"train": self.cut, "test": len(images) - self.cut}
-        self.card = SimpleNamespace(columns=described, input=shape, splits=splits)
+        self.card = SimpleNamespace(name="known", columns=described, input=shape, splits=splits)
 
     def _rows(self, split: str) -> slice:
         return slice(0, self.cut) if split == "train" else slice(self.cut, None)
