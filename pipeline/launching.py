@@ -1,11 +1,13 @@
 """One process a rank on this machine: started, watched, and ended together.
 
 A rank that fails ends the others, and the error names it. Ranks are in the launcher's process group, so what kills it
-kills them; a launcher that is killed alone takes them along (``lifeline``). Several machines are torchrun's affair.
+kills them; a launcher that is killed alone takes them along (``lifeline``). On several machines this one is the first
+of torchrun's nodes, and the others join it with torchrun itself.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -66,6 +68,47 @@ def launch(command: Sequence[str], ranks: int, environment: dict[str, str], sign
             time.sleep(0.05)
     finally:
         _end(started)
+
+
+def launch_on_nodes(
+    command: Sequence[str], ranks: int, nodes: int, meeting: str, environment: dict[str, str], told: Path
+) -> None:
+    """Run a command once a rank on this machine, the first of several, as ``torchrun --node-rank 0`` would.
+
+    Args:
+        command: of a rank, after the interpreter.
+        ranks: on this machine.
+        nodes: machines.
+        meeting: host:port of this machine, at which the others join.
+        environment: added to this process's.
+        told: file in which a rank says what it refuses.
+
+    Raises:
+        Refusal: what a rank refused, or that one of this machine failed.
+    """
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    told.unlink(missing_ok=True)
+    os.environ.update(environment)
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    config = LaunchConfig(
+        min_nodes=nodes,
+        max_nodes=nodes,
+        nproc_per_node=ranks,
+        run_id="none",  # torchrun's own, where none is given
+        rdzv_backend="static",
+        rdzv_endpoint=meeting,
+        rdzv_configs={"rank": 0, "timeout": 86400},
+        max_restarts=0,
+    )
+    try:
+        elastic_launch(config, sys.executable)(*command)
+    except ChildFailedError as failed:
+        if told.is_file():
+            raise Refusal(told.read_text(encoding="utf-8")) from None
+        rank, first = failed.get_first_failure()
+        raise Refusal(f"rank {rank} failed (exit code {first.exitcode}); its message is above; {AGAIN}") from None
 
 
 def _reason(started: Sequence[subprocess.Popen[bytes]], signs: Path, told: Path) -> str:

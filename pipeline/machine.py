@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
-from pipeline.spec import Fault, Refusal, Spec, SpecError, parse, read_yaml
+from pipeline.spec import Fault, Refusal, Rule, Spec, SpecError, parse, read_yaml
 
 FILE = Path("machine.yaml")
 PREFIX = "LATENT_"
@@ -25,6 +26,10 @@ class Machine(Spec):
 
     processes: int | None = Field(default=None, ge=1, le=1024)
     """Ranks that the training stage starts; null: one a GPU, or one on a CPU."""
+    nodes: int = Field(default=1, ge=1, le=1024)
+    """Machines that train together, this one the first; the others join it with torchrun."""
+    meeting: str | None = Field(default=None, pattern=r"^[^:\s]+:\d+$")
+    """host:port of this machine, at which the others join."""
     device: Literal["cpu", "cuda"] | None = None
     """Where tensors live; null: a GPU where there is one."""
     threads: int | None = Field(default=None, ge=1, le=1024)
@@ -42,8 +47,12 @@ class Machine(Spec):
     loggers: tuple[Literal["dvclive", "tensorboard", "wandb", "mlflow"], ...] = ()
     """Who else hears of every step, in the untracked work/logs/NAME; a comma between two in a variable."""
 
+    def rules(self) -> Iterator[Rule]:
+        if self.nodes > 1 and self.meeting is None:
+            yield "meeting", "missing; where the other machines join this one, such as node1:29400"
+
     def ranks(self) -> int:
-        """How many ranks to start."""
+        """How many ranks to start on this machine."""
         import torch
 
         if self.processes is not None:

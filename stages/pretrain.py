@@ -25,7 +25,7 @@ from pipeline.collectives import begun, launched_rank, rank, world
 from pipeline.divergence import Diverged
 from pipeline.fingerprint import fingerprint
 from pipeline.heartbeat import Heartbeat, lost
-from pipeline.launching import AGAIN, LOST, launch
+from pipeline.launching import AGAIN, LOST, launch, launch_on_nodes
 from pipeline.machine import Machine, read_machine
 from pipeline.pictures import views_picture
 from pipeline.replay import record, replayed
@@ -67,7 +67,8 @@ def main(arguments: list[str]) -> None:
         reason = gate.get("reason") or f"the declaration contradicts itself; see work/check/{name}"
         refused = {"stage": "check", "reason": reason}
     if refused is not None:
-        write_refusal("pretrain", name, refused)
+        if launched_rank() == 0:
+            write_refusal("pretrain", name, refused)
         return
 
     machine = read_machine()
@@ -78,14 +79,8 @@ def main(arguments: list[str]) -> None:
         print(*replayed(space, training, shards, machine, logs), sep="\n")
         return
     launched = "RANK" in os.environ
-    if machine.ranks() > 1 and not launched:
-        reason = unfit(training, usable(space, shards.card), machine.ranks(), machine.chosen_device())
-        if reason is not None:  # told once, not by every rank
-            raise Refusal(f"{path}: {reason}")
-        environment = {} if machine.chosen_device() == "cuda" else {"ACCELERATE_USE_CPU": "true"}
-        environment["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", str(machine.chosen_threads()))
-        command = [sys.executable, "-m", "stages.pretrain", str(path)]
-        launch(command, machine.ranks(), environment, _folder(logs / "ranks"), logs / "refused.txt")
+    if not launched and machine.ranks() * machine.nodes > 1:
+        _launch(path, space, training, shards, machine)
         return
     try:
         if launched_rank() == 0:
@@ -97,9 +92,22 @@ def main(arguments: list[str]) -> None:
         if not launched:
             raise
         (logs / "refused.txt").write_text(str(refusal), encoding="utf-8")
-        if "TORCHELASTIC_RUN_ID" in os.environ and launched_rank() == 0:  # under torchrun nobody else tells it
-            raise
         sys.exit(1)
+
+
+def _launch(path: Path, space: LatentSpace, training: Training, shards: Shards, machine: Machine) -> None:
+    """Run this stage once a rank. Raises Refusal: the batch cannot be divided, or what a rank refused."""
+    ranks, logs = machine.ranks(), WORK / "logs" / path.stem
+    reason = unfit(training, usable(space, shards.card), ranks * machine.nodes, machine.chosen_device())
+    if reason is not None:  # told once, not by every rank
+        raise Refusal(f"{path}: {reason}")
+    environment = {} if machine.chosen_device() == "cuda" else {"ACCELERATE_USE_CPU": "true"}
+    environment["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", str(machine.chosen_threads()))
+    command, told = ["-m", "stages.pretrain", str(path)], logs / "refused.txt"
+    if machine.meeting is not None and machine.nodes > 1:
+        launch_on_nodes(command, ranks, machine.nodes, machine.meeting, environment, told)
+    else:
+        launch([sys.executable, *command], ranks, environment, _folder(logs / "ranks"), told)
 
 
 def _train(path: Path, space: LatentSpace, training: Training, shards: Shards, machine: Machine) -> None:

@@ -134,18 +134,18 @@ class Kill:
 class Project:
     """A working folder with one small spec, which is reproduced from nothing."""
 
-    def __init__(self, root: Path, processes: int = 1):
+    def __init__(self, root: Path, processes: int = 1, source: Path = ROOT):
         self.root, self.processes = root, processes
         ignored = shutil.ignore_patterns("__pycache__")
         for name in ("pipeline", "stages"):
-            shutil.copytree(ROOT / name, root / name, ignore=ignored)
+            shutil.copytree(source / name, root / name, ignore=ignored)
         for name in ("dvc.yaml", ".dvcignore"):
-            shutil.copy(ROOT / name, root / name)
+            shutil.copy(source / name, root / name)
         (root / "specs" / "data").mkdir(parents=True)
-        shutil.copy(ROOT / "specs" / "none", root / "specs")
-        shutil.copy(ROOT / "specs" / "data" / "digits.yaml", root / "specs" / "data")
+        for name in ("none", "digits.yaml", "data/digits.yaml"):
+            shutil.copy(source / "specs" / name, root / "specs" / name)
         yaml = YAML(typ="safe")
-        spec = yaml.load((ROOT / "specs" / "digits.yaml").read_text(encoding="utf-8"))
+        spec = yaml.load((root / "specs" / "digits.yaml").read_text(encoding="utf-8"))
         spec["training"] |= {"epochs": 3, "schedule": {"kind": "cosine", "warmup_epochs": 1}}
         spec["training"]["encoder"] = {"kind": "small", "widths": [8, 16], "strides": [2, 2], "groups": 4}
         spec["audit"] |= {"samples": 100, "thresholds": []}
@@ -177,9 +177,11 @@ class Project:
             "KILL_PLAN": json.dumps(plan),
         }
 
-    def repro(self, plan: dict[str, Any] | None = None, seconds: float | None = None) -> tuple[int, str]:
+    def repro(
+        self, plan: dict[str, Any] | None = None, seconds: float | None = None, targets: tuple[str, ...] = ()
+    ) -> tuple[int, str]:
         """`dvc repro` in a process group of its own: (exit code, output). ``seconds``: SIGNAL it by the clock."""
-        command = [sys.executable, "-m", "dvc", "repro"]
+        command = [sys.executable, "-m", "dvc", "repro", *targets]
         process = subprocess.Popen(
             command,
             cwd=self.root,
@@ -248,7 +250,7 @@ def campaign(folder: Path, kills: int, a_run: int, seed: int = 0, processes: int
     told.write_text("")
     drawn, fallen, run = plans(folder, seed), 0, 0
     while fallen < kills:
-        project = Project(folder / f"run-{run}", processes)
+        project = Project(folder / f"run-{run}", processes, quiet.root)
         goal = min(kills, fallen + a_run)
         while True:
             plan, seconds = next(drawn) if fallen < goal else (None, None)
