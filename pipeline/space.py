@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from pipeline.metrics import Metric
-from pipeline.objectives import Objective, Supervised
-from pipeline.projections import Projection
-from pipeline.samplers import Sampler
+from pipeline.objectives import Objective, Regression, Supervised
+from pipeline.projections import Predictor, Projection
+from pipeline.samplers import InBatch, Queue, SameLabel, Sampler
 from pipeline.spec import Broken, Rule, Spec, digest
+from pipeline.targets import Momentum, Same, Target
 from pipeline.temperature import Temperature
 from pipeline.views import Invariance, code_digests
 from pipeline.views.presets import expanded, preset_faults
@@ -31,10 +32,10 @@ class LatentSpace(Spec):
     """What must stay readable from h: factor names or label columns."""
     projection: Projection
     """From h to z, where the loss acts."""
-    predictor: None
-    """A predictor after the projection (BYOL, SimSiam); null: none."""
-    target: Literal["same"]
-    """What encodes the keys: the same network."""
+    predictor: Predictor | None
+    """A predictor after the projection (BYOL, SimSiam), in training alone; null: none."""
+    target: Target
+    """What encodes the keys that anchors are compared with."""
     normalization: Literal["l2", "none"]
     """What is done to z before distances are read."""
     metric: Metric
@@ -68,9 +69,37 @@ class LatentSpace(Spec):
             yield "normalization", "must be l2: the cosine reads directions only"
         if isinstance(self.objective, Supervised) and not self.sampler.reads:
             yield "sampler", "supervised needs labels: {kind: same_label, column: LABEL}; without them it is nt_xent"
+        yield from self._rules_of_targets()
         for number, name in enumerate(self.preserves):
             if name in self.preserves[:number]:
                 yield f"preserves[{number}]", "named twice"
+
+    def _rules_of_targets(self) -> Iterator[Rule]:
+        kind, crossed = self.objective.kind, self.crossed
+        if self.predictor is not None and not crossed:
+            yield "target", "must be stop_gradient or momentum: a predictor that is its own target predicts nothing"
+        if isinstance(self.objective, Regression):
+            if self.predictor is None:
+                yield "predictor", f"{kind} needs one, as {{kind: mlp, hidden: 512, norm: batch}}, or the space collapses"
+            if not crossed:
+                yield "target", f"must be stop_gradient or momentum: {kind} has no negatives, and the space collapses"
+            if not isinstance(self.sampler, InBatch | SameLabel):
+                yield "sampler", f"must be in_batch or same_label: {kind} reads no negatives"
+        if isinstance(self.sampler, Queue) and not isinstance(self.target, Momentum):
+            yield "target", "must be {kind: momentum, …}: the keys of a queue are made by a slow copy of the network"
+        if isinstance(self.sampler, Queue) and isinstance(self.views, MultiCrop):
+            yield "sampler", "a queue goes with views of kind pair, asymmetric or partners"
+
+    @property
+    def crossed(self) -> bool:
+        """Whether an anchor's candidates are vectors of a target, and not the anchors themselves."""
+        return not isinstance(self.target, Same)
+
+    def batch_statistics(self) -> bool:
+        """Whether projection or predictor make a sample's vector depend on the rest of its batch while training."""
+        return self.projection.batch_statistics() or (
+            self.predictor is not None and self.predictor.batch_statistics()
+        )
 
     def roles(self) -> tuple[Role, ...]:
         """The views of a sample, by what they go through; the first role's views fill the canvas."""

@@ -520,4 +520,18 @@ MUTANTS = (
         "(2.0, 2.0) if",
         "(1.0, 1.0) if",
     ),
+    Mutant(
+        "the regression is of the sum over positives",
+        "regression",
+        OBJECTIVES + "regression",
+        " / positives.clamp(min=1)\n",
+        "\n",
+    ),
+    Mutant(
+        "an anchor without a negative does not count though none is read",
+        "regression",
+        OBJECTIVES + "regression",
+        "positives > 0),)",
+        'contrast.count("negatives") > 0),)',
+    ),
 )

@@ -8,7 +8,7 @@ import pytest
 from closure import ROOT, imported
 
 GROUND = {"spec", "keys"}
-ALONE = {"metrics", "temperature", "projections", "optimizers", "neighbours", "rounding"}
+ALONE = {"metrics", "temperature", "projections", "targets", "queue", "optimizers", "neighbours", "rounding"}
 """One-file families, and plain functions that families share."""
 FAMILIES = {path.parent.name for path in (ROOT / "pipeline").glob("*/__init__.py")} - {"report", "check"} | ALONE
 ALLOWED = {

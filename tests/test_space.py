@@ -16,6 +16,13 @@ from pipeline.spec import SpecError, canonical, parse
 MEMBERS = {member.model_fields["kind"].annotation.__args__[0]: member for member in get_args(get_args(Objective)[0])}
 
 
+PREDICTOR: dict[str, Any] = {"kind": "mlp", "hidden": 4}
+MOMENTUM: dict[str, Any] = {"kind": "momentum", "m": 0.99, "schedule": "cosine"}
+QUEUE: dict[str, Any] = {"kind": "queue", "length": 32, "in_batch": False}
+REGRESSION: dict[str, Any] = {"kind": "regression", "form": "squared_distance"}
+REGRESSION_FITS: dict[str, Any] = {"objective": REGRESSION, "temperature": None, "predictor": PREDICTOR}
+
+
 def told(**changes: Any) -> list[str]:
     with pytest.raises(SpecError) as caught:
         space(**changes)
@@ -25,7 +32,7 @@ def told(**changes: Any) -> list[str]:
 def objective_of(kind: str) -> dict[str, Any]:
     """Valid settings of an objective: every number is a half."""
     required = [name for name, field in MEMBERS[kind].model_fields.items() if field.is_required() and name != "kind"]
-    return {"kind": kind, **dict.fromkeys(required, 0.5)}
+    return {"kind": kind, **{name: "squared_distance" if name == "form" else 0.5 for name in required}}
 
 
 def fitting(kind: str) -> dict[str, Any]:
@@ -36,6 +43,7 @@ def fitting(kind: str) -> dict[str, Any]:
         "metric": metric,
         "temperature": 0.2 if member.uses_temperature else None,
         "sampler": {"kind": "same_label", "column": "shape"} if kind == "supervised" else {"kind": "in_batch"},
+        **({"predictor": PREDICTOR, "target": "stop_gradient"} if kind == "regression" else {}),
     }
 
 
@@ -96,11 +104,52 @@ def test_a_space_without_an_invariance_is_no_space() -> None:
     assert line.startswith("x.yaml: space.invariances = []")
 
 
-def test_what_later_methods_use_must_be_null_and_same_until_they_are_there() -> None:
-    (line,) = told(predictor={"kind": "mlp"})
-    assert line.startswith("x.yaml: space.predictor = ")
-    (line,) = told(target="momentum")
-    assert line.startswith('x.yaml: space.target = "momentum": ')
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {"predictor": PREDICTOR},
+            'target = "same": must be stop_gradient or momentum: a predictor that is its own target',
+        ),
+        (
+            {"objective": REGRESSION, "temperature": None, "target": "stop_gradient"},
+            "predictor = null: regression needs one, as {kind: mlp, hidden: 512, norm: batch}, or the space collapses",
+        ),
+        (
+            {**REGRESSION_FITS, "target": "same", "predictor": None},
+            [
+                "predictor = null: regression needs one",
+                'target = "same": must be stop_gradient or momentum: regression has',
+            ],
+        ),
+        (
+            {**REGRESSION_FITS, "target": MOMENTUM, "sampler": QUEUE},
+            'sampler = {"kind": "queue", "length": 32, "in_batch": false}: must be in_batch or same_label: regression',
+        ),
+        (
+            {"sampler": QUEUE},
+            'target = "same": must be {kind: momentum, …}: the keys of a queue are made by a slow copy',
+        ),
+        ({"sampler": QUEUE, "target": "stop_gradient"}, 'target = "stop_gradient": must be {kind: momentum, …}'),
+        ({"target": "momentum"}, 'target = "momentum": must be same, stop_gradient, or {kind: momentum, m: 0.99, sch'),
+        ({"target": {**MOMENTUM, "m": 1.0}}, "target.m = 1.0: must be less than 1"),
+        ({"target": {**MOMENTUM, "m": -0.1}}, "target.m = -0.1: must be greater than or equal to 0"),
+        ({"target": {"kind": "slow"}}, 'target.kind = "slow": unknown kind; known: momentum, same, stop_gradient'),
+        ({"sampler": {"kind": "queue", "length": 0, "in_batch": True}}, "sampler.length = 0: must be greater than or"),
+    ],
+)
+def test_targets_predictors_and_samplers_that_do_not_go_together_are_refused(changes: Any, line: Any) -> None:
+    lines = [line] if isinstance(line, str) else line
+    found = told(**changes)
+    assert len(found) == len(lines)
+    for one, expected in zip(found, lines, strict=True):
+        assert one.startswith(f"x.yaml: space.{expected}"), one
+
+
+def test_the_bare_words_of_a_target_are_its_kinds() -> None:
+    assert space(target="same") == space(target={"kind": "same"})
+    assert space(target="stop_gradient") == space(target={"kind": "stop_gradient"})
+    assert space(target="same").identity() != space(target="stop_gradient").identity()
 
 
 CHANGES: dict[str, Any] = {
@@ -108,6 +157,8 @@ CHANGES: dict[str, Any] = {
     "views": {"kind": "asymmetric", "first": [{"kind": "blur"}], "second": []},
     "preserves": [],
     "projection": {"kind": "none"},
+    "predictor": PREDICTOR,
+    "target": MOMENTUM,
     "normalization": "none",
     "metric": "dot",
     "temperature": 0.21,
@@ -116,11 +167,10 @@ CHANGES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    "field", [name for name in LatentSpace.model_fields if name not in ("preset", "predictor", "target")]
-)
+@pytest.mark.parametrize("field", [name for name in LatentSpace.model_fields if name != "preset"])
 def test_the_identity_changes_with_any_field(field: str) -> None:
     base = {"metric": "dot"} if field == "normalization" else {}
+    base = {"target": "stop_gradient"} if field == "predictor" else base
     assert space(**base).identity() != space(**base, **{field: CHANGES[field]}).identity()
 
 

@@ -20,6 +20,7 @@ from pipeline.objectives.margin import Margin, siamese_margin
 from pipeline.objectives.nce import NCE, nce
 from pipeline.objectives.negative_sampling import NegativeSampling, negative_sampling
 from pipeline.objectives.nt_xent import NTXent, info_nce, information_bound, nt_xent
+from pipeline.objectives.regression import Regression, regression
 from pipeline.objectives.sigmoid import Sigmoid, sigmoid
 from pipeline.objectives.supervised import Supervised, supervised_contrastive
 from pipeline.objectives.triplet import Triplet, triplet
@@ -35,7 +36,8 @@ Objective = Annotated[
     | Sigmoid
     | Margin
     | Triplet
-    | AlignmentUniformity,
+    | AlignmentUniformity
+    | Regression,
     Field(discriminator="kind"),
 ]
 
@@ -49,6 +51,7 @@ __all__ = [
     "NTXent",
     "NegativeSampling",
     "Objective",
+    "Regression",
     "Sigmoid",
     "Supervised",
     "Term",
@@ -63,6 +66,7 @@ __all__ = [
     "nce",
     "negative_sampling",
     "nt_xent",
+    "regression",
     "siamese_margin",
     "sigmoid",
     "supervised_contrastive",

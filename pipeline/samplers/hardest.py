@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pipeline.contrast import Contrast, Pairs
 from pipeline.metrics import Metric
-from pipeline.samplers.rows import ALONE, Beside, everyone
+from pipeline.samplers.rows import ALONE, Beside, everyone, in_batch_candidates
 from pipeline.spec import Spec
 
 
@@ -31,6 +31,10 @@ class Hardest(Spec):
     def reads(self) -> tuple[str, ...]:
         """The label columns that the batch must bring: none."""
         return ()
+
+    def candidates(self, batch: int, crossed: bool) -> int:
+        """Candidates of an anchor, its positive among them, of a batch of so many samples; at most."""
+        return 1 + min(self.nearest, in_batch_candidates(batch, crossed) - 1)
 
     def contrast(
         self,

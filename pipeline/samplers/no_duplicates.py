@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pipeline.contrast import Codes, Contrast
 from pipeline.metrics import Metric
-from pipeline.samplers.rows import ALONE, Beside, column, everyone
+from pipeline.samplers.rows import ALONE, Beside, column, everyone, in_batch_candidates
 from pipeline.spec import Spec
 
 
@@ -30,6 +30,10 @@ class NoDuplicates(Spec):
     def reads(self) -> tuple[str, ...]:
         """The label columns that the batch must bring."""
         return self.columns
+
+    def candidates(self, batch: int, crossed: bool) -> int:
+        """Candidates of an anchor, its positive among them, of a batch of so many samples; at most."""
+        return in_batch_candidates(batch, crossed)
 
     def contrast(
         self,

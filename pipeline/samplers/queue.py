@@ -35,6 +35,10 @@ class Queue(Spec):
         """The label columns that the batch must bring: none."""
         return ()
 
+    def candidates(self, batch: int, crossed: bool) -> int:
+        """Candidates of an anchor, its positive among them, of a batch of so many samples; at most."""
+        return 1 + (batch - 1 if self.in_batch else 0) + self.length
+
     def contrast(
         self,
         z: Tensor,

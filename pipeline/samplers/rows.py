@@ -26,6 +26,11 @@ class Beside:
 ALONE = Beside()
 
 
+def in_batch_candidates(batch: int, crossed: bool) -> int:
+    """All views of a batch of pairs but the anchor's own; crossed: the other views alone."""
+    return batch if crossed else 2 * batch - 1
+
+
 def everyone(
     columns: Mapping[str, Tensor], theirs: Mapping[str, Tensor], crossed: bool = False, positive: str = "sample"
 ) -> Relation:

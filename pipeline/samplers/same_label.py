@@ -29,6 +29,10 @@ class SameLabel(Spec):
         """The label columns that the batch must bring."""
         return (self.column,)
 
+    def candidates(self, batch: int, crossed: bool) -> int:
+        """Candidates of an anchor, its positive among them, of a batch of so many samples; at most."""
+        return 2 * batch - 1
+
     def contrast(
         self,
         z: Tensor,

@@ -15,7 +15,7 @@ from torch import Tensor
 from pipeline.contrast import Contrast
 from pipeline.keys import Keys, permutation
 from pipeline.metrics import Metric
-from pipeline.samplers.rows import ALONE, Beside, everyone
+from pipeline.samplers.rows import ALONE, Beside, everyone, in_batch_candidates
 from pipeline.spec import Spec
 
 
@@ -30,6 +30,10 @@ class Stratified(Spec):
     def reads(self) -> tuple[str, ...]:
         """The label columns that the batch must bring."""
         return (self.column,)
+
+    def candidates(self, batch: int, crossed: bool) -> int:
+        """Candidates of an anchor, its positive among them, of a batch of so many samples; at most."""
+        return in_batch_candidates(batch, crossed)
 
     def contrast(
         self,

@@ -332,7 +332,9 @@ def anchors_that_lack_a_kind_are_not_counted(kind: str, seed: int) -> None:
         value = mean_terms(terms)
         slope = gradient(value, z)[0]
         assert slope.isfinite().all()
-        if not two_terms:
+        if group is one and not it.row.negatives:
+            assert value != 0
+        elif not two_terms:
             assert value == 0
             assert (slope == 0).all()
         else:

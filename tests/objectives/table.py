@@ -39,6 +39,8 @@ class Row:
     """A constant added to all logits of an anchor changes nothing, so its gradient sums to 0 over the candidates."""
     sampler: dict[str, Any] | None = None
     """None: in_batch."""
+    negatives: bool = True
+    """Whether it reads negatives: then an anchor without one is not counted."""
 
 
 def softplus(x: Tensor) -> Tensor:
@@ -150,6 +152,11 @@ def naive_alignment_uniformity(S, P, N, t, s):
     return alignment + s["weight"] * torch.log(potential)
 
 
+def naive_regression(S, P, N, t, s):
+    distance = 2 - 2 * S if s["form"] == "squared_distance" else -S
+    return mean([mean([distance[i, p] for p in P[i]]) for i in range(len(S)) if P[i]])
+
+
 def binary_collapse(count: int, logit: float, extra: float, total: float) -> float:
     return logistic(-(logit + extra)) + total * logistic(logit + extra)
 
@@ -213,6 +220,14 @@ TABLE: dict[str, Row] = {
         lambda n, t, s: -4 * s["t"] * s["weight"],
         shift=False,
     ),
+    "regression": Row(
+        ({"form": "squared_distance"}, {"form": "negative_cosine"}),
+        naive_regression,
+        lambda n, x, s: 2 - 2 * x if s["form"] == "squared_distance" else -x,
+        lambda n, t, s: 0.0 if s["form"] == "squared_distance" else -1.0,
+        shift=False,
+        negatives=False,
+    ),
 }
 
 PLAIN = {  # the plain function of each member on z in pair order: (z, temperature, settings) -> scalar
@@ -226,5 +241,6 @@ PLAIN = {  # the plain function of each member on z in pair order: (z, temperatu
     "sigmoid": lambda z, t, s: objectives.sigmoid(z, t, s["bias"], s["metric"]),
     "margin": lambda z, t, s: objectives.siamese_margin(z, s["margin"], "l2"),
     "triplet": lambda z, t, s: objectives.triplet(z, s["margin"], s["metric"], "l2"),
+    "regression": lambda z, t, s: objectives.regression(z, s["form"]),
     "alignment_uniformity": lambda z, t, s: objectives.alignment_uniformity(z, s["t"], s["weight"]),
 }
