@@ -26,6 +26,10 @@ FORMATS = {"JPEG": "jpg", "MPO": "jpg", "PNG": "png", "WEBP": "webp", "TIFF": "t
 
 OPENED = tuple(name for name in FORMATS if name != "MPO")
 NUMPY = b"\x93NUMPY"
+
+warnings.filterwarnings(
+    "ignore", module=r"PIL\."
+)  # remarks on odd metadata; once here, since filters are no thread's own
 METADATA = frozenset({"exif", "xmp", "Raw profile type exif", "XML:com.adobe.xmp", "transparency"})
 """What may turn a picture or make parts of it transparent."""
 
@@ -58,6 +62,15 @@ def decode(content: bytes, levels: Range | None = None) -> Decoded:
         Unreadable: not one of ``FORMATS``, too many pixels, cut or damaged, or values of unknown range.
     """
     try:
+        return _decoded(content, levels)
+    except Warning:  # Pillow's remarks on odd metadata, where the caller has made errors of them
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _decoded(content, levels)
+
+
+def _decoded(content: bytes, levels: Range | None) -> Decoded:
+    try:
         if content.startswith(b"\xff\xd8\xff"):
             image: Image.Image = JpegImagePlugin.JpegImageFile(io.BytesIO(content))
             extension = "jpg"
@@ -73,7 +86,7 @@ def decode(content: bytes, levels: Range | None = None) -> Decoded:
             plain = not getattr(image, "is_animated", False)
             return Decoded(pixels[..., None] if pixels.ndim == 2 else pixels, extension, alpha=False, plain=plain)
         return _turned(image, extension, content, levels)
-    except Unreadable:
+    except (Unreadable, Warning):
         raise
     except UNKNOWN_HEADER:
         raise Unreadable("not a picture", f"none of {', '.join(sorted(set(FORMATS.values())))}") from None

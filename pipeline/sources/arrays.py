@@ -7,6 +7,7 @@ which can execute code, and are refused unread.
 from __future__ import annotations
 
 import math
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -163,26 +164,17 @@ def opened(
 ) -> tuple[BinaryIO, tuple[int, ...], np.dtype[Any]]:
     """An array's stream behind its header, its shape and type. Raises Refusal."""
     place = path.name if array is None else f"{path.name}/{array}"
+    if not path.is_file():
+        raise Refusal(f"{path}: no such file; name it in the data spec's {field}")
     try:
-        if not path.is_file():
-            raise Refusal(f"{path}: no such file; name it in the data spec's {field}")
-        if zipfile.is_zipfile(path):
-            archive = stack.enter_context(zipfile.ZipFile(path))
-            names = [name.removesuffix(".npy") for name in archive.namelist()]
-            if array is None or array not in names:
-                told = "" if array is None else f"no array '{array}'; "
-                raise Refusal(f"{path}: {told}name one of its arrays in {field}; {nearest(array or '', names)}")
-            inside = array if array in archive.namelist() else f"{array}.npy"
-            file = cast(BinaryIO, stack.enter_context(archive.open(inside)))
-        elif array is not None:
-            raise Refusal(f"{path}: not an .npz, or damaged; copy it again, or set {field} to null for an .npy")
-        else:
-            file = stack.enter_context(path.open("rb"))
-        version = np.lib.format.read_magic(file)
-        reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = reader(file)
-    except DAMAGE as error:
-        raise Refusal(f"{place}: no array that can be read ({printable(str(error)).splitlines()[0]})") from None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # NumPy's remarks on old headers
+            file, shape, fortran, dtype = _header(stack, path, array, field)
+    except Refusal:
+        raise
+    except Exception as error:  # damaged headers make zipfile and NumPy raise nearly anything
+        told = printable(str(error)).splitlines() or [type(error).__name__]
+        raise Refusal(f"{place}: no array that can be read ({told[0]})") from None
     if dtype.hasobject:
         raise Refusal(f"{place}: an array of Python objects, which could execute code; save it as numbers or text")
     if dtype.fields is not None or dtype.kind not in "buifSU":
@@ -190,6 +182,29 @@ def opened(
     if fortran and len(shape) > 1:
         raise Refusal(f"{place}: saved in Fortran order; save numpy.ascontiguousarray of it")
     return file, tuple(int(side) for side in shape), dtype
+
+
+def _header(
+    stack: ExitStack, path: Path, array: str | None, field: str
+) -> tuple[BinaryIO, tuple[int, ...], bool, np.dtype[Any]]:
+    if zipfile.is_zipfile(path):
+        archive = stack.enter_context(zipfile.ZipFile(path))
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+        if array is None or array not in names:
+            told = "" if array is None else f"no array '{array}'; "
+            raise Refusal(f"{path}: {told}name one of its arrays in {field}; {nearest(array or '', names)}")
+        inside = array if array in archive.namelist() else f"{array}.npy"
+        file = cast(BinaryIO, stack.enter_context(archive.open(inside)))
+    elif array is not None:
+        raise Refusal(f"{path}: not an .npz, or damaged; copy it again, or set {field} to null for an .npy")
+    else:
+        file = stack.enter_context(path.open("rb"))
+    version = np.lib.format.read_magic(file)
+    reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = reader(file)
+    if min(shape, default=0) < 0:
+        raise ValueError(f"shape {shape}")
+    return file, shape, fortran, dtype
 
 
 def arrays_of(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
