@@ -98,6 +98,7 @@ def test_every_file_is_decoded_as_pillow_does(name: str) -> None:
     assert found.alpha == (found.pixels.shape[2] in (2, 4))
 
 
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data:UserWarning")
 @pytest.mark.parametrize("name", FILES)
 def test_what_is_called_plain_shows_the_same_to_any_reader(name: str) -> None:
     found = decode(FILES[name])
