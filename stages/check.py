@@ -19,7 +19,7 @@ from pipeline.check import Finding, cost, gate, gate_file, priors
 from pipeline.encoders.structure import on_meta
 from pipeline.shards import Shards
 from pipeline.showing import show_views
-from pipeline.spec import Refusal, SpecError, read_spec
+from pipeline.spec import Refusal, SpecError, nearest, read_spec
 from pipeline.specification import Specification, faults_of
 from pipeline.training import unfit
 from stages import WORK, output_folder, output_of, run, spec_path, write_json
@@ -47,8 +47,13 @@ def main(arguments: list[str]) -> None:
     reason = unfit(spec.training, shards.card.splits["train"])
     if reason is not None:
         raise Refusal(f"{path}: {reason}")
-    if spec.check.group is not None and spec.check.group not in shards.card.columns:
-        raise Refusal(f"{path}: check.group = {spec.check.group}: no such label column; {_known(shards)}")
+    named = {"check.group": [spec.check.group] if spec.check.group is not None else [], "check.words": spec.check.words}
+    for place, names in named.items():
+        for column in names:
+            if column not in shards.card.columns:
+                raise Refusal(
+                    f"{path}: {place} = {column}: no such label column; {nearest(column, shards.card.columns)}"
+                )
     if given.plan:
         from pipeline.check.plan import plan
 
@@ -103,10 +108,6 @@ def _chart(findings: list[Finding], label: str, spec: Specification, folder: Pat
 
     if any(each.preserved == label and each.figure is not None for each in findings):
         draw_kept(findings, label, spec.check.words.get(label, label), folder / f"kept-{label}.png")
-
-
-def _known(shards: Shards) -> str:
-    return f"known: {', '.join(shards.card.columns)}" if shards.card.columns else "the data has none"
 
 
 if __name__ == "__main__":

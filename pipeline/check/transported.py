@@ -23,7 +23,7 @@ from pipeline.check.reading import CONSTANT
 FEWEST = 8  # readable test pictures of a class, to speak of a majority
 MAJORITY = 0.5
 SINK = 0.2  # share of the other classes that is read as the same class: more is a collapse
-FAR = 2.0  # distance to the class, in the median distance of its own pictures
+FAR = 3.0  # distance to the class, in the median distance of its own pictures
 NEIGHBOUR, DIRECTIONS = 3, 64  # distances are to the third neighbour, in so many principal directions
 Z = 1.96
 

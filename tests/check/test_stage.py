@@ -67,7 +67,13 @@ def test_a_mirror_over_sides_is_refused_with_a_sentence_a_picture_and_a_chart(ca
 def test_a_group_that_is_no_column_is_told(call: Called) -> None:
     code, lines = call(check__group="patient")
     assert (code, len(lines)) == (1, 1)
-    assert lines[0].endswith("check.group = patient: no such label column; known: shape, hue, rotation")
+    assert lines[0].endswith("check.group = patient: no such label column; known: hue, rotation, shape")
+
+
+def test_words_for_a_label_that_is_no_column_are_told(call: Called) -> None:
+    code, lines = call(check__words={"shap": "the figure"})
+    assert (code, len(lines)) == (1, 1)
+    assert lines[0].endswith("check.words = shap: no such label column; did you mean 'shape'?")
 
 
 def test_an_acceptance_of_what_is_not_declared_is_told(call: Called) -> None:
