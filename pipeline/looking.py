@@ -6,27 +6,19 @@ correct; sharding itself reads every file.
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from pipeline.images import Input, Unreadable, decode, decode_array
-from pipeline.images.tiff import read_page, read_values
+from pipeline.looking_sample import Seen, measure, records
 from pipeline.looking_tables import Table, tables
-from pipeline.sources import Archive, Arrays, Folder, Record, Refused, Source, TorchvisionSet, WebDataset
+from pipeline.sources import Archive, Arrays, Folder, Record, TorchvisionSet, WebDataset
 from pipeline.sources.arrays import Part, arrays_of
 from pipeline.sources.names import hidden
 from pipeline.sources.webdataset import CLASS, LABELS, split_name
 from pipeline.spec import Refusal
-
-SAMPLE, DECODED, SECONDS = 200_000, 64, 15.0
-"""most files that are listed, most pictures that are decoded, and how long that may take"""
 
 TESTS, TRAINS = ("test", "val", "valid", "validation"), ("train", "training")
 PACKED = (".tar", ".tar.gz", ".tgz", ".zip")
@@ -41,37 +33,13 @@ TORCHVISION = {
 }
 
 
-@dataclass
-class Seen:
-    """What was found at a path."""
-
-    raw: Path
-    """what the index names"""
-    source: Source
-    words: str
-    """what it is, for the user"""
-    table: Table | None = None
-    canvas: Input | None = None
-    classes: Counter[str] = field(default_factory=Counter)
-    """pictures of each class, of those that were listed"""
-    count: int = 0
-    """pictures that were listed"""
-    loose: int = 0
-    """of them, those that lie in no folder"""
-    train: int = 0
-    """of them, those that the source does not keep for testing"""
-    whole: bool = True
-    """whether all were"""
-    remarks: list[str] = field(default_factory=list)
-
-
 def look(path: Path) -> Seen:
     """Find out what lies at a path. Raises Refusal where nothing there can be used."""
     path = path.expanduser()
     if not path.exists():
         raise Refusal(f"--data {path}: no such path")
     seen = _file(path) if path.is_file() else _folder(path)
-    _measure(seen)
+    measure(seen)
     if isinstance(seen.source, Folder | Archive) and (len(seen.classes) < 2 or seen.loose > seen.count / 10):
         only = next(iter(seen.classes), None)
         if seen.table is None and isinstance(seen.source, Folder) and seen.source.test is None and only is not None:
@@ -144,7 +112,7 @@ def _pair(names: Iterable[str]) -> tuple[str | None, str | None]:
 
 def _with_table(seen: Seen, found: list[Table]) -> Seen:
     """The first table that names the pictures, if any does."""
-    names = {record.name for record in islice(_records(seen.source, seen.raw), 2000)}
+    names = {record.name for record in islice(records(seen.source, seen.raw), 2000)}
     for table in found:
         suited = table.suited(names, seen.source.columns(), seen.source.splits_itself)
         if suited is not None:
@@ -228,90 +196,3 @@ def _arrays(path: Path, file: str | None) -> Arrays:
     if parts[1] is not None and set(parts[1].classes) != set(parts[0].classes):
         parts = tuple(one.model_copy(update={"classes": {}}) for one in parts if one is not None)  # type: ignore[assignment]
     return Arrays(kind="arrays", layout="channels_last" if last else "channels_first", train=parts[0], test=parts[1])
-
-
-def _records(source: Source, raw: Path) -> Iterator[Record]:
-    started = time.monotonic()
-    for item in source.records(raw):
-        if isinstance(item, Record):
-            yield item
-        elif isinstance(item, Refused) and time.monotonic() - started > SECONDS:
-            return
-        if time.monotonic() - started > SECONDS:
-            return
-
-
-def _measure(seen: Seen) -> None:
-    """Count the pictures and their classes, and choose the canvas by a sample of them."""
-    kept: list[Record] = []
-    step, started = 1, time.monotonic()
-    source, levels = seen.source, 0
-    if isinstance(source, Folder | Archive):  # to see what lies in no folder, too
-        levels = int(isinstance(source, Folder) and source.test is not None)
-        source = source.model_copy(update={"classes": None})
-    for number, record in enumerate(islice(_records(source, seen.raw), SAMPLE)):
-        seen.count = number + 1
-        seen.train += record.split != "test"
-        folders = record.name.split("/")[levels:-1]
-        seen.loose += not folders
-        if record.split != "test" and ("label" in record.labels or (source is not seen.source and folders)):
-            seen.classes[str(record.labels.get("label", folders[0] if folders else ""))] += 1
-        if number % step == 0:
-            kept.append(record)
-            if len(kept) > 2 * DECODED:
-                kept, step = kept[::2], 2 * step
-    if not seen.count:
-        raise Refusal(f"--data {seen.raw}: no file in it could be a picture; give the folder that holds the pictures")
-    seen.whole = seen.count < SAMPLE and time.monotonic() - started < SECONDS
-    shapes, wide, reasons = [], [], Counter[str]()
-    for record in kept:
-        content = record.content.read_bytes() if isinstance(record.content, Path) else record.content
-        try:
-            found = decode_array(content) if record.array else decode(content)
-            shapes.append((*found.pixels.shape[:2], found.pixels.shape[2] - found.alpha))
-        except Unreadable as fault:
-            reasons[str(fault)] += 1
-            values = _values(content, record.array) if fault.reason == "values of unknown range" else None
-            if values is not None:
-                wide.append(values)
-                shapes.append(values.shape)
-    if not shapes:
-        raise Refusal(
-            f"--data {seen.raw}: no picture among {len(kept)} files looked at: {reasons.most_common(1)[0][0]}"
-        )
-    if reasons and len(wide) < reasons.total():
-        seen.remarks.append(f"{reasons.total() - len(wide)} of {len(kept)} files looked at are no pictures")
-    seen.canvas = _canvas(np.array(shapes), _range(wide) if wide else None)
-
-
-def _values(content: bytes, array: bool) -> np.ndarray | None:
-    import io
-
-    try:
-        return np.load(io.BytesIO(content)) if array else read_values(content, read_page(content))
-    except (Unreadable, ValueError):
-        return None
-
-
-def _range(values: list[np.ndarray]) -> tuple[float, float]:
-    """A range that holds the values: a usual one where it fits."""
-    low = min(float(np.nanmin(one)) for one in values)
-    high = max(float(np.nanmax(one)) for one in values)
-    for usual in ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0), (0.0, 4095.0), (0.0, 65535.0)):
-        if usual[0] <= low and high <= usual[1]:
-            return usual
-    return low, high if high > low else low + 1
-
-
-def _canvas(shapes: np.ndarray, levels: tuple[float, float] | None) -> Input:
-    """shapes (n, 3): height, width, channels."""
-    sides, channels = shapes[:, :2], set(shapes[:, 2].tolist())
-    middle = int(np.median(sides.min(axis=1)))
-    uniform = bool((sides == sides[0]).all())
-    height, width = (int(side) for side in sides[0]) if uniform and middle <= 64 else (0, 0)
-    if not height or max(height, width) > 96:
-        height = width = next((side for side in (64, 48, 32, 16) if side <= middle), 16)
-    aspects = sides[:, 1] / sides[:, 0] / (width / height)
-    even = bool(((aspects > 0.8) & (aspects < 1.25)).mean() > 0.9)
-    number = 1 if channels == {1} else 3 if channels <= {1, 3} else max(channels)
-    return Input(height=height, width=width, channels=number, fit="resize" if even else "cover", range=levels)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pipeline.looking import Seen
+from pipeline.looking_sample import Seen
 from pipeline.sources import Archive, Arrays, Folder, TorchvisionSet, WebDataset
 
 GREY = """    - {kind: brightness, amount: 0.4, probability: 0.8}

@@ -30,6 +30,14 @@ def archive(**changes: Any) -> dict[str, Any]:
     return {"kind": "archive", "train": "a.tar", "test": "b.tar", "classes": "folder", **changes}
 
 
+def table(**changes: Any) -> dict[str, Any]:
+    return {"file": "t.csv", "path": "file", "classes": ["patient"], "numbers": [], "split": None, **changes}
+
+
+def canvas(**changes: Any) -> dict[str, Any]:
+    return {"height": 12, "width": 12, "channels": 1, "fit": "pad", "background": 0, **changes}
+
+
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_shipped_data_spec_is_valid_and_writes_out_every_key(path: Path) -> None:
     spec = read_spec(path, DataSpec)
@@ -54,9 +62,36 @@ def test_the_shipped_data_specs_are_the_promised_ones() -> None:
         ({"source": archive(test="a.tar"), "split": None}, 'mine.yaml: source.test = "a.tar": must be another file'),
         ({"source": archive(train="../a.tar"), "split": None}, "must lie under the raw path"),
         ({"source": archive(test="/b.tar"), "split": None}, "must lie under the raw path"),
+        (
+            {"split": {"test": 0.2, "seed": 0, "group": "labl"}},
+            'split.group = "labl": no such column of classes; did you',
+        ),
+        ({"manifest": table()}, ": must be null: the source is embedded"),
+        ({"source": archive(), "split": None, "manifest": table(classes=["label"])}, "the source has a column 'label'"),
+        ({"source": archive(), "split": None, "manifest": table(split="s")}, 'manifest.split = "s": must be null'),
+        ({"source": archive(test=None), "manifest": table(split="s")}, "split = "),
+        ({"ledger": {"strict": False, "budget": 1.5, "repeated": "keep"}}, "ledger.budget = 1.5: "),
+        ({"ledger": {"strict": False, "budget": None, "repeated": "drop"}}, 'ledger.repeated = "drop": '),
+        ({"input": canvas(range=[1, 0])}, "input.range = [1, 0]: must rise"),
+        ({"input": canvas(range=[0])}, "input.range"),
     ],
 )
 def test_each_fault_of_a_data_spec_is_one_line_with_its_remedy(changes: dict[str, Any], line: str) -> None:
     text = told(**changes)
     assert line in text
     assert len(text.splitlines()) == 1
+
+
+def test_the_group_is_kept_beside_the_labels_and_columns_of_the_table_are_known() -> None:
+    spec = parse(
+        {
+            "source": archive(test=None),
+            "manifest": table(classes=["patient", "finding"], numbers=["age"]),
+            "input": canvas(),
+            "split": {"test": 0.2, "seed": 0, "group": "patient"},
+            "labels": ["finding", "age"],
+        },
+        DataSpec,
+        "mine.yaml",
+    )
+    assert spec.columns() == {"finding": "class", "age": "number", "patient": "class"}

@@ -1,0 +1,132 @@
+"""A sample of the pictures at a path: how many there are, of which classes, and the canvas that suits them."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.images import Input, Unreadable, decode, decode_array
+from pipeline.images.tiff import read_page, read_values
+from pipeline.looking_tables import Table
+from pipeline.sources import Archive, Folder, Record, Refused, Source
+from pipeline.spec import Refusal
+
+SAMPLE, DECODED, SECONDS = 200_000, 64, 15.0
+"""most files that are listed, most pictures that are decoded, and how long that may take"""
+
+
+@dataclass
+class Seen:
+    """What was found at a path."""
+
+    raw: Path
+    """what the index names"""
+    source: Source
+    words: str
+    """what it is, for the user"""
+    table: Table | None = None
+    canvas: Input | None = None
+    classes: Counter[str] = field(default_factory=Counter)
+    """pictures of each class, of those that were listed"""
+    count: int = 0
+    """pictures that were listed"""
+    loose: int = 0
+    """of them, those that lie in no folder"""
+    train: int = 0
+    """of them, those that the source does not keep for testing"""
+    whole: bool = True
+    """whether all were"""
+    remarks: list[str] = field(default_factory=list)
+
+
+def records(source: Source, raw: Path) -> Iterator[Record]:
+    """The records of a source, for a while."""
+    started = time.monotonic()
+    for item in source.records(raw):
+        if isinstance(item, Record):
+            yield item
+        elif isinstance(item, Refused) and time.monotonic() - started > SECONDS:
+            return
+        if time.monotonic() - started > SECONDS:
+            return
+
+
+def measure(seen: Seen) -> None:
+    """Count the pictures and their classes, and choose the canvas by a sample of them."""
+    kept: list[Record] = []
+    step, started = 1, time.monotonic()
+    source, levels = seen.source, 0
+    if isinstance(source, Folder | Archive):  # to see what lies in no folder, too
+        levels = int(isinstance(source, Folder) and source.test is not None)
+        source = source.model_copy(update={"classes": None})
+    for number, record in enumerate(islice(records(source, seen.raw), SAMPLE)):
+        seen.count = number + 1
+        seen.train += record.split != "test"
+        folders = record.name.split("/")[levels:-1]
+        seen.loose += not folders
+        if record.split != "test" and ("label" in record.labels or (source is not seen.source and folders)):
+            seen.classes[str(record.labels.get("label", folders[0] if folders else ""))] += 1
+        if number % step == 0:
+            kept.append(record)
+            if len(kept) > 2 * DECODED:
+                kept, step = kept[::2], 2 * step
+    if not seen.count:
+        raise Refusal(f"--data {seen.raw}: no file in it could be a picture; give the folder that holds the pictures")
+    seen.whole = seen.count < SAMPLE and time.monotonic() - started < SECONDS
+    shapes, wide, reasons = [], [], Counter[str]()
+    for record in kept:
+        content = record.content.read_bytes() if isinstance(record.content, Path) else record.content
+        try:
+            found = decode_array(content) if record.array else decode(content)
+            shapes.append((*found.pixels.shape[:2], found.pixels.shape[2] - found.alpha))
+        except Unreadable as fault:
+            reasons[str(fault)] += 1
+            values = _values(content, record.array) if fault.reason == "values of unknown range" else None
+            if values is not None:
+                wide.append(values)
+                shapes.append(values.shape)
+    if not shapes:
+        raise Refusal(
+            f"--data {seen.raw}: no picture among {len(kept)} files looked at: {reasons.most_common(1)[0][0]}"
+        )
+    if reasons and len(wide) < reasons.total():
+        seen.remarks.append(f"{reasons.total() - len(wide)} of {len(kept)} files looked at are no pictures")
+    seen.canvas = _canvas(np.array(shapes), _range(wide) if wide else None)
+
+
+def _values(content: bytes, array: bool) -> np.ndarray | None:
+    try:
+        return np.load(io.BytesIO(content)) if array else read_values(content, read_page(content))
+    except (Unreadable, ValueError):
+        return None
+
+
+def _range(values: list[np.ndarray]) -> tuple[float, float]:
+    """A range that holds the values: a usual one where it fits."""
+    low = min(float(np.nanmin(one)) for one in values)
+    high = max(float(np.nanmax(one)) for one in values)
+    for usual in ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0), (0.0, 4095.0), (0.0, 65535.0)):
+        if usual[0] <= low and high <= usual[1]:
+            return usual
+    return low, high if high > low else low + 1
+
+
+def _canvas(shapes: np.ndarray, levels: tuple[float, float] | None) -> Input:
+    """shapes (n, 3): height, width, channels."""
+    sides, channels = shapes[:, :2], set(shapes[:, 2].tolist())
+    middle = int(np.median(sides.min(axis=1)))
+    uniform = bool((sides == sides[0]).all())
+    height, width = (int(side) for side in sides[0]) if uniform and middle <= 64 else (0, 0)
+    if not height or max(height, width) > 96:
+        height = width = next((side for side in (64, 48, 32, 16) if side <= middle), 16)
+    aspects = sides[:, 1] / sides[:, 0] / (width / height)
+    even = bool(((aspects > 0.8) & (aspects < 1.25)).mean() > 0.9)
+    number = 1 if channels == {1} else 3 if channels <= {1, 3} else max(channels)
+    return Input(height=height, width=width, channels=number, fit="resize" if even else "cover", range=levels)
