@@ -41,6 +41,11 @@ def launched_rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
+def launched_world() -> int:
+    """How many ranks this process was started as one of."""
+    return int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
+
+
 def device() -> torch.device:
     """Where what ranks exchange must lie."""
     nccl = world() > 1 and dist.get_backend() == "nccl"

@@ -8,6 +8,7 @@ view1 are the test images, in order, moved by the declared invariances: their la
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -125,9 +126,11 @@ def unusable(rows: npt.NDArray[np.float32], cosine: bool = True) -> str | None:
 
 def _load(path: Path) -> Any:
     try:
-        loaded: Any = np.load(path, mmap_mode="r" if path.suffix == ".npy" else None, allow_pickle=False)
+        if path.suffix == ".npy":
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
     except FileNotFoundError:
         raise Refusal(f"{path}: not there; {_REMEDY}") from None
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise Refusal(f"{path}: damaged ({str(error).splitlines()[0]}); {_REMEDY}") from None
-    return loaded

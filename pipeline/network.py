@@ -68,10 +68,17 @@ def trained_network(described: dict[str, Any], weights: Path) -> Network:
 
     The scalars that were trained beside it (a temperature) are the loss's, and are left out.
     """
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     network = described_network(described)
-    network.load_state_dict({k: value for k, value in load_file(weights).items() if not k.startswith("scalars.")})
+    try:
+        tensors = load_file(weights)
+    except FileNotFoundError:
+        raise Refusal(f"{weights}: not there; `dvc checkout` brings it back, `dvc repro` makes it anew") from None
+    except SafetensorError as error:
+        raise Refusal(f"{weights}: damaged ({error}); delete its folder and run `dvc repro`") from None
+    network.load_state_dict({k: value for k, value in tensors.items() if not k.startswith("scalars.")})
     return network.eval()
 
 

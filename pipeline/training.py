@@ -188,11 +188,15 @@ def start_ranks(machine: Machine, precision: str) -> Accelerator:
     from accelerate import Accelerator, InitProcessGroupKwargs
 
     wait = InitProcessGroupKwargs(timeout=timedelta(seconds=machine.collective_timeout))
-    return Accelerator(
+    accelerator = Accelerator(
         cpu=machine.chosen_device() == "cpu",
         mixed_precision="bf16" if precision == "bf16" else "no",
         kwargs_handlers=[wait],
     )
+    launched = collectives.launched_world()
+    if collectives.world() != launched:  # they would train apart, and each write the result
+        raise Refusal(f"{collectives.world()} of {launched} ranks have met; start them with torchrun or dvc repro")
+    return accelerator
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ PHASES = {
     "after rename": (1, 12),
     "optimizer step": (1, 14),
     "checkpoint": (1, 14),
-    "shard close": (1, 2),
+    "shard close": (1, 1),
     "removal": (1, 12),
     "clock": (1, 1),
 }
@@ -180,7 +180,7 @@ class Project:
     def repro(
         self, plan: dict[str, Any] | None = None, seconds: float | None = None, targets: tuple[str, ...] = ()
     ) -> tuple[int, str]:
-        """`dvc repro` in a process group of its own: (exit code, output). ``seconds``: SIGNAL it by the clock."""
+        """`dvc repro` in a process group of its own: (exit code, output). ``seconds``: until the clock strikes."""
         command = [sys.executable, "-m", "dvc", "repro", *targets]
         process = subprocess.Popen(
             command,
@@ -190,16 +190,20 @@ class Project:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
         )
+        output = ""
         if seconds is not None and plan is not None:
             try:
-                process.wait(seconds)
+                output = process.communicate(timeout=seconds)[0]
             except subprocess.TimeoutExpired:
-                told = {"stage": "any", "phase": "clock", "signal": plan["signal"]}
-                with Path(plan["told"]).open("a") as file:
-                    file.write(json.dumps(told) + "\n")
-                os.killpg(process.pid, plan["signal"])
-        output = process.communicate()[0]
+                if Path(plan["token"]).exists():
+                    Path(plan["token"]).unlink()
+                    told = {"stage": "any", "phase": "clock", "signal": plan["signal"]}
+                    with Path(plan["told"]).open("a") as file:
+                        file.write(json.dumps(told) + "\n")
+                    os.killpg(process.pid, plan["signal"])
+        output = output or process.communicate()[0]
         for _ in range(100):  # nothing of the group goes on
             try:
                 os.killpg(process.pid, 0)
@@ -225,7 +229,8 @@ class Project:
 
 
 def plans(folder: Path, seed: int) -> Iterator[tuple[dict[str, Any], float | None]]:
-    """Yield plans without end: every phase in turn, in random order, each with a signal and an instant."""
+    """Yield plans without end: every phase in turn, in random order, each with a signal, an instant, and the seconds
+    after which the clock strikes where the instant has not come."""
     draw = random.Random(seed)
     number = 0
     while True:
@@ -235,7 +240,7 @@ def plans(folder: Path, seed: int) -> Iterator[tuple[dict[str, Any], float | Non
             at = draw.randint(*PHASES[phase])
             plan = {"phase": phase, "at": at, "signal": int(SIGNALS[number % 3]), "token": str(token)}
             plan["told"] = str(folder / "told.jsonl")
-            yield plan, draw.uniform(2.0, 30.0) if phase == "clock" else None
+            yield plan, draw.uniform(2.0, 30.0) if phase == "clock" else draw.uniform(30.0, 50.0)
             number += 1
 
 
