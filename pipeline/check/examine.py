@@ -14,7 +14,7 @@ from pipeline.check.judged import Judged, judge
 from pipeline.check.losses import loss_findings
 from pipeline.check.moving import VIEWS
 from pipeline.check.partners import best_cheap, false_positive, shortcut
-from pipeline.check.pictures import Picture, picture_of_pairs, picture_of_views
+from pipeline.check.pictures import Picture, picture_of_all, picture_of_pairs, picture_of_views
 from pipeline.check.section import TOGETHER, Check
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
@@ -41,11 +41,16 @@ def examine(space: LatentSpace, check: Check, shards: Shards, told: Told = int) 
         Refusal: an invariance cannot be used on this data.
     """
     ground = prepare(shards, check, told)
-    shown = [Shown(finding) for finding in contradictions(space, check)]
-    shown += [Shown(finding) for finding in _unknowable(space, ground)]
+    contradicted = list(contradictions(space, check))
+    looks: dict[int | None, Picture] = {}
+    shown: list[Shown] = []
     for position, invariance in enumerate(space.declared()):
         judged = judge(ground, [invariance], told=told)
+        if any(each.position == position for each in contradicted):
+            looks[position] = picture_of_all(ground, judged, invariance.kind)
         shown += _alone(space, ground, judged, invariance, position)
+    first = [Shown(finding, looks.get(finding.position)) for finding in contradicted]
+    shown = [*first, *(Shown(finding) for finding in _unknowable(space, ground)), *shown]
     shown += _together(space, ground, told)
     marked = accepted([each.finding for each in shown], check.accept)
     return [replace(each, finding=finding) for each, finding in zip(shown, marked, strict=True)]

@@ -37,6 +37,12 @@ class Picture:
     lower: Sequence[str]
 
 
+def picture_of_all(ground: Ground, judged: Judged, kind: str) -> Picture:
+    """What an invariance makes of any pictures."""
+    above, below = ground.test.images[:COLUMNS], judged.test[1].first[:COLUMNS]
+    return Picture(f"pictures, and below what {kind} makes of them", above, below, *([""] * len(above),) * 2)
+
+
 def picture_of_views(ground: Ground, judged: Judged, finding: Finding) -> Picture | None:
     """Of a loss: pictures of different classes whose views come to look alike, or that are read as another class."""
     if finding.verdict in ("pass", "noted") or finding.preserved not in judged.losses:
