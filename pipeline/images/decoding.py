@@ -137,15 +137,12 @@ def _other(content: bytes, levels: Range | None) -> Decoded:
         alone = page.alone
         if not page.ordinary:
             return _tiff(content, levels)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow's remarks on odd metadata
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        try:
-            image = Image.open(io.BytesIO(content), formats=OPENED)
-        except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
-            raise Unreadable("too many pixels", f"{error}") from None
-        except UnidentifiedImageError:
-            raise Unreadable("not a picture", f"none of {', '.join(sorted(set(FORMATS.values())))}") from None
+    try:
+        image = Image.open(io.BytesIO(content), formats=OPENED)
+    except Image.DecompressionBombError as error:
+        raise Unreadable("too many pixels", f"{error}") from None
+    except UnidentifiedImageError:
+        raise Unreadable("not a picture", f"none of {', '.join(sorted(set(FORMATS.values())))}") from None
     _judge(image)
     image.load()
     found = _turned(image, FORMATS[str(image.format)], content, levels)
@@ -169,11 +166,9 @@ def _tiff(content: bytes, levels: Range | None) -> Decoded:
 
 def _turned(image: Image.Image, extension: str, content: bytes, levels: Range | None) -> Decoded:
     """A loaded image upright and as 8-bit channels, whatever its mode and metadata."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        upright = ImageOps.exif_transpose(image)
-        turned = bool(image.getexif().get(0x0112, 1) != 1)
-        pixels, alpha = _pixels(upright, extension, content, levels)
+    upright = ImageOps.exif_transpose(image)
+    turned = bool(image.getexif().get(0x0112, 1) != 1)
+    pixels, alpha = _pixels(upright, extension, content, levels)
     simple = image.mode in ("1", "L", "RGB", "P") and not alpha and extension != "gif"
     deep = extension == "png" and content[24] == 16
     plain = simple and not turned and not deep and getattr(image, "n_frames", 1) == 1
