@@ -39,6 +39,7 @@ def mine(**changes: Any) -> dict[str, Any]:
         "data": "mine",
         "space": SPACE,
         "training": {**TRAINING, "epochs": 1, "schedule": {"kind": "constant"}},
+        "check__words": {},
         "probe__labels": ["shape", "hue"],
         "audit__thresholds": [{"measure": "effective_rank.h", "at_least": 1.0}],
     }
