@@ -64,9 +64,11 @@ def keep(
             ledger.refused.append(item)
         elif not isinstance(outcome, Kept):
             assert outcome is not None
-            ledger.refused.append(Refused(item.name, outcome.reason, outcome.detail))
+            ledger.refused.append(Refused(item.name, outcome.reason, outcome.detail, item.split))
         elif missing := [label for label in kinds if label not in item.labels]:
-            ledger.refused.append(Refused(item.name, "no label", f"nothing usable in column '{missing[0]}'"))
+            ledger.refused.append(
+                Refused(item.name, "no label", f"nothing usable in column '{missing[0]}'", item.split)
+            )
         else:
             content = item.content if outcome.content is None else outcome.content
             assert isinstance(content, bytes)
@@ -87,7 +89,7 @@ def _once_named(items: Iterable[Item]) -> Iterator[Item]:
         if not isinstance(item, Record):
             yield item
         elif (item.split, item.name) in names:
-            yield Refused(item.name, "repeated name", "the first of that name was kept")
+            yield Refused(item.name, "repeated name", "the first of that name was kept", item.split)
         else:
             names.add((item.split, item.name))
             yield item

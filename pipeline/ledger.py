@@ -35,7 +35,10 @@ class Ledger:
             "seen": self.kept + len(self.refused),
             "kept": self.kept,
             "refused": dict(sorted(Counter(file.reason for file in self.refused).items())),
-            "files": [{"name": file.name, "reason": file.reason, "detail": file.detail} for file in self.refused],
+            "files": [
+                {"name": file.name, "reason": file.reason, "detail": file.detail, "split": file.split}
+                for file in self.refused
+            ],
             "repeated": self.repeated,
             "notes": self.notes,
         }

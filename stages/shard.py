@@ -32,8 +32,12 @@ def main(arguments: list[str]) -> None:
         wrapped: Iterable[Item] = tqdm(items, desc=f"shard {name}", unit=" files", mininterval=0.5)
         return wrapped
 
+    workers = read_machine().workers or cores()
     with output_folder("shard", name) as folder:
-        card, ledger = shard(spec, name, raw, folder, bar, workers=read_machine().workers or cores())
+        try:
+            card, ledger = shard(spec, name, raw, folder, bar, workers=workers)
+        except Refusal as refusal:
+            raise Refusal(f"{path}: {refusal}") from None
     counts = ", ".join(f"{count} {split}" for split, count in card.splits.items())
     print(f"shard {name}: {ledger.summary()} ({counts}, {len(card.shards)} shards)")
     if ledger.counted():

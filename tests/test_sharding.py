@@ -22,6 +22,7 @@ from small import ROOT
 
 from pipeline.data import DataSpec
 from pipeline.images import decode, encode_png
+from pipeline.intake import Kept, Lost, take
 from pipeline.ledger import Ledger
 from pipeline.sharding import shard
 from pipeline.shards import DataCard, Shards
@@ -361,6 +362,22 @@ def test_the_same_archive_on_both_sides_and_a_class_on_one_side_are_told(tmp_pat
     _, ledger = written(data, tmp_path / "raw", tmp_path / "out")
     assert "20 both in train and in test" in ledger.copies
     assert "column 'label': 1 class(es) only in test: c" in ledger.notes
+
+
+def test_a_file_that_vanishes_or_becomes_a_link_or_a_pipe_while_it_is_read_has_a_reason(tmp_path: Path) -> None:
+    canvas = spec().input
+    (tmp_path / "there.png").write_bytes(picture(0))
+    (tmp_path / "link.png").symlink_to("there.png")
+    os.mkfifo(tmp_path / "pipe.png")
+    assert isinstance(take(tmp_path / "there.png", False, canvas), Kept)
+    for name, reason in (
+        ("gone.png", "cannot be opened"),
+        ("link.png", "cannot be opened"),
+        ("pipe.png", "no regular file"),
+    ):
+        outcome = take(tmp_path / name, False, canvas)
+        assert isinstance(outcome, Lost)
+        assert outcome.reason == reason
 
 
 MEMORY = """

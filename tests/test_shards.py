@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pickle
+import re
 import resource
 import shutil
 import subprocess
@@ -62,6 +63,10 @@ def tar_of(path: Path, files: dict[str, bytes]) -> None:
 
 def flat(level: int) -> bytes:
     return encode_png(np.full((3, 4, 1), level, np.uint8))
+
+
+def noise(seed: int) -> bytes:
+    return encode_png(np.random.default_rng(seed).integers(0, 256, (3, 4, 1), dtype=np.uint8))
 
 
 def classes(count: int = 40) -> dict[str, bytes]:
@@ -341,7 +346,9 @@ def test_an_unknown_split_is_refused_and_another_process_reads_the_same(digits: 
     assert pickle.loads(pickle.dumps(shards)).read("train", 0) == shards.read("train", 0)
 
 
-def stage(folder: Path, *arguments: str, limit: int | None = None) -> subprocess.CompletedProcess[str]:
+def stage(
+    folder: Path, *arguments: str, limit: int | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
     def small_files() -> None:
         if limit is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -349,7 +356,7 @@ def stage(folder: Path, *arguments: str, limit: int | None = None) -> subprocess
     return subprocess.run(
         [sys.executable, "-m", "stages.shard", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
         capture_output=True,
         text=True,
         preexec_fn=small_files,
@@ -374,6 +381,40 @@ def test_the_stage_writes_its_folder_and_says_what_it_kept(project: Path) -> Non
     assert "kept 1797 of 1797" in done.stdout
     assert Shards(project / "work" / "shard" / "digits").card.name == "digits"
     assert [path.name for path in (project / "work" / "shard").iterdir()] == ["digits"]
+
+
+def test_the_stage_tells_what_was_refused_copied_and_odd_in_a_line_each(project: Path) -> None:
+    (project / "rw").mkdir()
+    for split in ("train", "test"):
+        files = {f"{'ab'[number % 2]}/{number}.png": noise(number) for number in range(9 if split == "test" else 400)}
+        tar_of(project / "rw" / f"{split}.tar", {**files, "a/page.jpg": b"<html>", "c/one.png": flat(250)})
+    canvas = "input: {height: 4, width: 4, channels: 1, fit: resize}\n"
+    text = (project / "specs" / "data" / "tiles.yaml").read_text()
+    (project / "specs" / "data" / "tiles.yaml").write_text(re.sub(r"(?m)^input: .*\n", canvas, text))
+    outputs = []
+    for workers in ("1", "2"):
+        done = stage(project, "tiles", LATENT_WORKERS=workers)
+        assert done.returncode == 0, done.stderr
+        outputs.append(done.stdout)
+    assert outputs[0] == outputs[1]
+    reason = "not a picture: none of bmp, gif, jpg, png, tif, webp"
+    assert outputs[0].splitlines() == [
+        "shard tiles: kept 411 of 413; 2 refused: not a picture (401 train, 10 test, 2 shards)",
+        f"shard tiles: refused: a/page.jpg ({reason}), a/page.jpg ({reason})",
+        "shard tiles: 10 exact copies, 10 both in train and in test",
+        "shard tiles: column 'label': 1 class(es) with one picture to train on: c",
+    ]
+    ledger = json.loads((project / "work" / "shard" / "tiles" / "ledger.json").read_text())
+    assert [file["split"] for file in ledger["files"]] == ["train", "test"]
+
+
+def test_what_sharding_refuses_names_the_data_spec(project: Path) -> None:
+    (project / "rw").mkdir()
+    for split in ("train", "test"):
+        tar_of(project / "rw" / f"{split}.tar", {"a/page.jpg": b"<html>"})
+    line = faults(stage(project, "tiles"))
+    assert line.startswith("specs/data/tiles.yaml: data set tiles: no picture is left; see that the raw path in")
+    assert "a/page.jpg (not a picture" in line
 
 
 def faults(done: subprocess.CompletedProcess[str]) -> str:

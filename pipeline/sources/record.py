@@ -35,6 +35,8 @@ class Refused:
     name: str
     reason: str
     detail: str = ""
+    split: Split | None = None
+    """of a record that was refused later on, where the source has one"""
 
 
 @dataclass(frozen=True)

@@ -50,9 +50,9 @@ def test_the_format_is_decided_by_the_bytes(form: str, extension: str) -> None:
 
 
 def test_sixteen_bit_grey_is_scaled_and_not_clipped() -> None:
-    levels = np.array([[0, 257, 32768, 65535]], dtype=np.uint16)
+    levels = np.array([[0, 200, 257, 32768, 65535]], dtype=np.uint16)
     for form in ("PNG", "TIFF"):
-        np.testing.assert_array_equal(decode(saved(Image.fromarray(levels), form))[0][..., 0], [[0, 1, 128, 255]])
+        np.testing.assert_array_equal(decode(saved(Image.fromarray(levels), form))[0][..., 0], [[0, 1, 1, 128, 255]])
 
 
 def test_pixels_of_unknown_range_are_refused() -> None:
