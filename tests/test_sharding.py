@@ -108,6 +108,14 @@ def test_shards_are_written_as_webdataset_writes_them(tmp_path: Path) -> None:
     assert (tmp_path / shard_file.file).read_bytes() == (tmp_path / "theirs.tar").read_bytes()
 
 
+def test_shards_that_were_written_here_are_a_source_again(tmp_path: Path) -> None:
+    card, _ = written(spec(), fill(tmp_path / "raw"), tmp_path / "out")
+    source = {"kind": "webdataset", "train": "train-*.tar", "test": "test-*.tar", "classes": ["label"], "numbers": []}
+    again, ledger = written(spec(source=source, split=None), tmp_path / "out", tmp_path / "again")
+    assert (again.splits, again.columns, again.mean, again.std) == (card.splits, card.columns, card.mean, card.std)
+    assert ledger.refused == []
+
+
 class Pictures(torch.utils.data.Dataset[torch.Tensor]):
     """A sharded data set as PyTorch's loader reads it."""
 

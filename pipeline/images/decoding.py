@@ -129,9 +129,27 @@ def _judge(image: Image.Image) -> None:
         raise Unreadable("too many pixels", f"{image.width}x{image.height}, limit {PIXEL_LIMIT}")
 
 
+def _judge_webp(content: bytes) -> None:
+    """Judge the size before libwebp, which makes room for all of it when it opens a file (RFC 9649, section 2)."""
+    number = int.from_bytes
+    width = height = 0
+    match content[12:16]:
+        case b"VP8X":
+            width, height = 1 + number(content[24:27], "little"), 1 + number(content[27:30], "little")
+        case b"VP8L":
+            bits = number(content[21:25], "little")
+            width, height = 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+        case b"VP8 ":
+            width, height = number(content[26:28], "little") & 0x3FFF, number(content[28:30], "little") & 0x3FFF
+    if width * height > PIXEL_LIMIT:
+        raise Unreadable("too many pixels", f"{width}x{height}, limit {PIXEL_LIMIT}")
+
+
 def _other(content: bytes, levels: Range | None) -> Decoded:
     """A file that is neither JPEG nor PNG."""
     alone = True
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        _judge_webp(content)
     if content[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"):
         page = read_page(content)
         alone = page.alone

@@ -118,6 +118,20 @@ def test_a_header_of_too_many_pixels_is_refused_before_anything_is_allocated(sid
 
 
 @pytest.mark.parametrize(
+    "options", [{}, {"lossless": True}, {"save_all": True, "append_images": [Image.new("RGB", (7, 9))]}]
+)
+def test_the_size_of_a_webp_is_judged_before_its_decoder_makes_room(options: Any) -> None:
+    content = saved(Image.fromarray(COLOUR), "WEBP", **options)
+    assert decode(content).pixels.shape == (9, 7, 3)
+    start = {b"VP8 ": 26, b"VP8L": 21, b"VP8X": 24}[content[12:16]]
+    wide = {b"VP8 ": b"\xff\x3f\xff\x3f", b"VP8L": b"\xff\xff\xff\x0f", b"VP8X": b"\xff\xff\0\xff\xff\0"}[
+        content[12:16]
+    ]
+    with pytest.raises(Unreadable, match="too many pixels"):
+        decode(content[:start] + wide + content[start + len(wide) :])
+
+
+@pytest.mark.parametrize(
     ("content", "reason"),
     [
         (b"", "not a picture"),
