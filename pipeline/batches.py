@@ -5,18 +5,21 @@ B samples in the global batch, n of them on this rank; a pass is the views of on
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pipeline import collectives
 from pipeline.keys import permutation
 from pipeline.loading import ViewLoader
 from pipeline.machine import Machine
+from pipeline.samplers import NoDuplicates, Stratified, stratified
 from pipeline.shards import DataCard, Shards
 from pipeline.space import LatentSpace
 from pipeline.views.roles import Partners, with_partners
@@ -47,15 +50,23 @@ class Batches:
         self.per_epoch = self.count // size
         self.steps = self.per_epoch * epochs
         self.labels = {name: shards.labels("train")[name] for name in space.reads()}
+        if isinstance(space.sampler, NoDuplicates):
+            self.labels["content"] = content_codes(shards, "train")
         self.loader = view_loader(space, seed, shards, machine)
         self.rows = np.arange(self.count) if self.loader.codes is None else with_partners(self.loader.codes)
 
     def order(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (epoch, samples (n,)) of every step: this rank's part of the batch, a function of the seed alone."""
         for epoch in range(self.epochs):
-            order = self.rows[permutation(self.seed, epoch, len(self.rows))]
+            order = self.rows[self.places(epoch)]
             for start in range(0, len(self.rows) // self.size * self.size, self.size):
                 yield epoch, collectives.own(torch.from_numpy(order[start : start + self.size])).numpy()
+
+    def places(self, epoch: int) -> NDArray[np.int64]:
+        """The order of an epoch's rows, a function of the seed: any is as likely, or dealt by the sampler's column."""
+        if isinstance(self.space.sampler, Stratified):
+            return stratified(self.labels[self.space.sampler.column][self.rows], self.seed, epoch)
+        return permutation(self.seed, epoch, len(self.rows))
 
     def after(self, steps: int) -> Iterator[Batch]:
         """Yield the batches that are left when ``steps`` are done."""
@@ -82,6 +93,13 @@ def usable(space: LatentSpace, card: DataCard) -> int:
     if isinstance(space.views, Partners):
         return sum(count for count in card.columns[space.views.column].counts["train"] if count > 1)
     return card.splits["train"]
+
+
+def content_codes(shards: Shards, split: str) -> NDArray[np.int64]:
+    """Integers (N,) that are equal where pictures are the same bytes; every picture is read once."""
+    digests = [hashlib.sha256(shards.read(split, row)).digest() for row in range(shards.card.splits[split])]
+    codes: NDArray[np.int64] = np.unique(np.array(digests, dtype="S32"), return_inverse=True)[1].astype(np.int64)
+    return codes
 
 
 def view_loader(space: LatentSpace, seed: int, shards: Shards, machine: Machine, split: str = "train") -> ViewLoader:

@@ -6,7 +6,7 @@ Without a process group every function is the one-rank case of itself. n: rows o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -104,6 +104,28 @@ def top(value: Tensor) -> Tensor:
         _begin()
         dist.all_reduce(value, op=dist.ReduceOp.MAX)
     return value
+
+
+@torch.no_grad()
+def add_gradients(parameters: Iterable[Tensor]) -> None:
+    """Make every gradient the sum of the ranks', in one operation; which have one must be the same on every rank."""
+    if world() == 1:
+        return
+    gradients = [each.grad for each in parameters if each.grad is not None]
+    if not gradients:
+        return
+    flat = torch.cat([each.reshape(-1) for each in gradients])
+    _begin()
+    dist.all_reduce(flat)
+    parts: list[Tensor] = list(flat.split_with_sizes([each.numel() for each in gradients]))
+    for each, part in zip(gradients, parts, strict=True):
+        each.copy_(part.reshape(each.shape))
+
+
+def alike(value: Tensor) -> bool:
+    """Whether a number is the same on every rank."""
+    both = top(torch.stack([value, -value]).double())
+    return bool(both[0] == -both[1])
 
 
 def from_first(make: Callable[[], bytes | None]) -> bytes | None:

@@ -37,6 +37,9 @@ class Machine(Spec):
 
     workers: int | None = Field(default=None, ge=1, le=1024)
     """Threads of each rank that decode pictures while it trains; null: as many as compute threads."""
+    micro_batch: int | None = Field(default=None, ge=1)
+    """Samples of each rank whose activations are in memory at once; null: all. The gradient is that of the whole batch,
+    for one more forward pass."""
     resident_gib: int = Field(default=4, ge=0, le=4096)
     """GiB of decoded pictures that each rank may keep in memory; more are decoded anew in every epoch."""
     checkpoint_seconds: float | None = Field(default=None, ge=0)

@@ -1,6 +1,7 @@
 """The network x → h → z: the card's normalisation, the encoder, the projection.
 
-images (N, C, H, W) float in [0, 1]; h (N, width) at the boundary; z (N, dim) where the loss acts.
+images (N, C, H, W) float in [0, 1]; h (N, width) at the boundary; z (N, dim) where the loss acts, or the predictor
+q (N, dim) behind it, which is of the training alone.
 """
 
 from __future__ import annotations
@@ -15,19 +16,26 @@ from pydantic import TypeAdapter
 from torch import Tensor, nn
 
 from pipeline.encoders import Encoder
-from pipeline.projections import Projection
+from pipeline.projections import Predictor, Projection
 from pipeline.spec import Refusal, nearest
+
+OF_TRAINING = ("scalars.", "predictor.")
+"""What is trained with the network and is no part of the map from x to h and z."""
 
 
 class Network(nn.Module):
-    """Encoder and projection behind a per-channel normalisation; ``scalars`` (temperature) are trained with them."""
+    """Encoder and projection behind a normalisation of channels; predictor and ``scalars`` are trained with them."""
 
     mean: Tensor
     std: Tensor
 
-    def __init__(self, encoder: nn.Module, projection: nn.Module, mean: Tensor, std: Tensor):
+    predictor: nn.Module | None
+
+    def __init__(
+        self, encoder: nn.Module, projection: nn.Module, mean: Tensor, std: Tensor, predictor: nn.Module | None = None
+    ):
         super().__init__()
-        self.encoder, self.projection = encoder, projection
+        self.encoder, self.projection, self.predictor = encoder, projection, predictor
         self.scalars = nn.ParameterDict()
         self.register_buffer("mean", mean.reshape(1, -1, 1, 1))
         self.register_buffer("std", std.reshape(1, -1, 1, 1))
@@ -45,14 +53,21 @@ class Network(nn.Module):
 
 
 def build_network(
-    encoder: Encoder, projection: Projection, mean: Sequence[float], std: Sequence[float], seed: int
+    encoder: Encoder,
+    projection: Projection,
+    mean: Sequence[float],
+    std: Sequence[float],
+    seed: int,
+    predictor: Predictor | None = None,
 ) -> Network:
     """An untrained network: a function of its specs, the channels (as many as means) and the seed alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         trunk = encoder.build(len(mean))
-        head = projection.build(int(trunk.dim))  # type: ignore[arg-type]
-    network = Network(trunk, head, torch.tensor(mean), torch.tensor(std))
+        width = int(trunk.dim)  # type: ignore[arg-type]
+        head = projection.build(width)
+        behind = None if predictor is None else predictor.build(getattr(projection, "dim", width))
+    network = Network(trunk, head, torch.tensor(mean), torch.tensor(std), behind)
     return network.to(memory_format=torch.channels_last)
 
 
@@ -66,7 +81,10 @@ def described_network(described: dict[str, Any]) -> Network:
 def trained_network(described: dict[str, Any], weights: Path) -> Network:
     """The network that the training stage left: its description and its weights, ready to embed.
 
-    The scalars that were trained beside it (a temperature) are the loss's, and are left out.
+    The scalars and the predictor that were trained beside it are the loss's, and are left out.
+
+    Raises:
+        Refusal: the weights are missing or damaged.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
@@ -77,8 +95,10 @@ def trained_network(described: dict[str, Any], weights: Path) -> Network:
     except FileNotFoundError:
         raise Refusal(f"{weights}: not there; `dvc checkout` brings it back, `dvc repro` makes it anew") from None
     except SafetensorError as error:
-        raise Refusal(f"{weights}: damaged ({error}); delete its folder and run `dvc repro`") from None
-    network.load_state_dict({k: value for k, value in tensors.items() if not k.startswith("scalars.")})
+        raise Refusal(
+            f"{weights}: damaged ({error}); delete its folder and run `dvc checkout` or `dvc repro`"
+        ) from None
+    network.load_state_dict({k: value for k, value in tensors.items() if not k.startswith(OF_TRAINING)})
     return network.eval()
 
 

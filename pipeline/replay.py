@@ -13,14 +13,14 @@ from safetensors.torch import load
 from pipeline.batches import Batches
 from pipeline.checkpoint import read_checkpoint, write_checkpoint
 from pipeline.divergence import Diverged, check_gradient
+from pipeline.groups import Division, Statistics
 from pipeline.machine import Machine, settle
-from pipeline.network import frozen_to_eval
 from pipeline.pictures import views_picture
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import Refusal
-from pipeline.state import State
-from pipeline.training import Training, measure, start_network
+from pipeline.step import Stepper
+from pipeline.training import Training, in_precision, start_network, start_state, to_training_mode
 
 SHOWN = 16
 """Samples that are drawn."""
@@ -49,7 +49,7 @@ def replayed(space: LatentSpace, training: Training, shards: Shards, machine: Ma
         raise Refusal(f"{folder / 'diverged.json'}: not there; no run of this spec has diverged") from None
     kept = read_checkpoint(folder / "diverged")
     network = start_network(space, training, shards.card.mean, shards.card.std)
-    state = State(network, training.optimizer.build(network))
+    state = start_state(space, training, network)
     try:
         state.restore(load(kept or b""))
     except Exception as error:
@@ -59,9 +59,9 @@ def replayed(space: LatentSpace, training: Training, shards: Shards, machine: Ma
     settle(machine)
     device = machine.chosen_device()
     accelerator = Accelerator(cpu=device == "cpu", mixed_precision="bf16" if training.precision == "bf16" else "no")
-    model = accelerator.prepare(network.to(device))
-    model.train()
-    frozen_to_eval(network)
+    network.to(device)
+    model, target = in_precision(accelerator, state)
+    to_training_mode(state)
     samples = np.array(told["batch"])
     batches = Batches(space, training.global_batch, training.epochs, training.seed, shards, machine)
     batch = batches.batch(told["step"], told["epoch"], samples, batches.loader.views(told["epoch"], samples))
@@ -79,8 +79,9 @@ def replayed(space: LatentSpace, training: Training, shards: Shards, machine: Ma
     picture = folder / "diverged.png"
     views_picture(batch.passes[0][[row for place in shown for row in (2 * place, 2 * place + 1)]].cpu(), picture)
     try:
-        found = measure(space, model, dict(network.scalars), batch)
-        accelerator.backward(found.loss)
+        division = Division.of(len(samples), 0, training.norm_group, machine.micro_batch)
+        stepper = Stepper(space, training.seed, division, model, target)
+        found = stepper.differentiate(state, batch, Statistics(network))
         check_gradient(network, batch)
         yield f"  the loss is {found.value:.6g} and every gradient finite: it does not diverge on this machine"
     except Diverged as again:

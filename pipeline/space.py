@@ -80,7 +80,10 @@ class LatentSpace(Spec):
             yield "target", "must be stop_gradient or momentum: a predictor that is its own target predicts nothing"
         if isinstance(self.objective, Regression):
             if self.predictor is None:
-                yield "predictor", f"{kind} needs one, as {{kind: mlp, hidden: 512, norm: batch}}, or the space collapses"
+                yield (
+                    "predictor",
+                    f"{kind} needs one, as {{kind: mlp, hidden: 512, norm: batch}}, or it collapses",
+                )
             if not crossed:
                 yield "target", f"must be stop_gradient or momentum: {kind} has no negatives, and the space collapses"
             if not isinstance(self.sampler, InBatch | SameLabel):
@@ -97,9 +100,7 @@ class LatentSpace(Spec):
 
     def batch_statistics(self) -> bool:
         """Whether projection or predictor make a sample's vector depend on the rest of its batch while training."""
-        return self.projection.batch_statistics() or (
-            self.predictor is not None and self.predictor.batch_statistics()
-        )
+        return self.projection.batch_statistics() or (self.predictor is not None and self.predictor.batch_statistics())
 
     def roles(self) -> tuple[Role, ...]:
         """The views of a sample, by what they go through; the first role's views fill the canvas."""

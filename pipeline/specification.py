@@ -23,9 +23,10 @@ from pipeline.encoders.structure import on_meta
 from pipeline.export import Export
 from pipeline.index import NONE, read_index, unhashable
 from pipeline.probes import Probe
+from pipeline.samplers import Queue
 from pipeline.space import LatentSpace
 from pipeline.spec import Fault, Rule, Spec, SpecError, nearest, read_spec, read_yaml, shown
-from pipeline.training import Training
+from pipeline.training import Training, ungrouped
 from pipeline.views import FACTORS, codes, factor, fault
 from pipeline.views.code_laws import broken_law
 from pipeline.views.roles import MultiCrop
@@ -52,6 +53,12 @@ class Specification(Spec):
     def rules(self) -> Iterator[Rule]:
         for path, remedy in unused_acceptances(self.space, self.check):
             yield f"check.{path}", remedy
+        reason = ungrouped(self.space, self.training)
+        if reason is not None:
+            yield "training.norm_group", reason
+        if isinstance(self.space.sampler, Queue) and self.space.sampler.length < self.training.global_batch:
+            remedy = f"must be at least global_batch ({self.training.global_batch}), or it forgets part of a batch"
+            yield "space.sampler.length", remedy
 
 
 def faults_of(file: Path, data_folder: Path | None = None) -> list[Fault]:
@@ -109,7 +116,8 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     for section, names in (("sampler", space.sampler.reads), ("views", space.views.reads)):
         for name in names:
             if columns.get(name) != "class":
-                yield f"space.{section}.column", f"no such label column of classes; {nearest(name, classes)}"
+                field = "columns" if hasattr(getattr(space, section), "columns") else "column"
+                yield f"space.{section}.{field}", f"no such label column of classes; {nearest(name, classes)}"
     of_views = sorted({role.size(canvas.height, canvas.width) for role in space.roles()}, reverse=True)
     for path, code in codes(space, "space"):
         broken = next(filter(None, (broken_law(code, canvas.channels, *size) for size in of_views)), None)
@@ -118,6 +126,8 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     count = data.source.count()
     if count is not None and specification.training.global_batch > count:
         yield "training.global_batch", f"larger than the data set; at most {count}, less its test split"
+    if count is not None and isinstance(space.sampler, Queue) and space.sampler.length >= count:
+        yield "space.sampler.length", f"must be below the data set; at most {count - 1}, less its test split"
     for role in space.roles():
         reason = unreadable(specification.training, canvas.channels, *role.size(canvas.height, canvas.width))
         if reason is not None:

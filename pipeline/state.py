@@ -1,8 +1,8 @@
 """All that changes while a space is trained, as one value, and its tensors by name.
 
 ``tensors`` and ``restore`` are the whole of what a checkpoint keeps: order, views and rates are functions of the step,
-so no random state is in it. What a later method carries along (a queue, a momentum encoder) is a field here and a name
-in each of the two.
+so no random state is in it. What a method carries along (a momentum copy, a queue) is a field here and a name in each
+of the two.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from dataclasses import astuple, dataclass, field, fields
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pipeline.network import Network
+from pipeline.queue import KeyQueue, of_tensors
 
 
 @dataclass(frozen=True)
@@ -38,17 +39,26 @@ COLUMNS = tuple(each.name for each in fields(Row))
 
 @dataclass
 class State:
-    """The network, its optimizer and the curve so far; ``len(curve)`` steps are done."""
+    """The network, its optimizer, what makes and holds its keys, and the curve; ``len(curve)`` steps are done."""
 
     network: Network
     optimizer: torch.optim.Optimizer
+    target: nn.Module | None = None
+    """The momentum copy of the network; None where the method has none."""
+    queue: KeyQueue | None = None
+    """Keys of earlier steps; None where there are none."""
     curve: list[Row] = field(default_factory=list)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything by name: ``network.NAME``, ``optimizer.PARAMETER/BUFFER`` and ``curve`` (steps, columns)."""
+        """Everything by name: ``network.NAME``, ``target.NAME``, ``optimizer.PARAMETER/BUFFER``, ``queue.COLUMN`` and
+        ``curve`` (steps, columns)."""
         moments = {f"optimizer.{name}/{key}": value for name, key, value in self._moments()}
         rows = torch.tensor([astuple(row) for row in self.curve], dtype=torch.float64).reshape(-1, len(COLUMNS))
-        return {**{f"network.{k}": v for k, v in self.network.state_dict().items()}, **moments, "curve": rows}
+        parts = {"network": self.network.state_dict()}
+        parts |= {} if self.target is None else {"target": self.target.state_dict()}
+        parts |= {} if self.queue is None else {"queue": self.queue.tensors()}
+        named = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
+        return {**named, **moments, "curve": rows}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Become the state that ``tensors`` were taken from; memory layouts stay this network's.
@@ -57,6 +67,10 @@ class State:
             KeyError, RuntimeError: tensors of another network.
         """
         self.network.load_state_dict(_under("network.", tensors))
+        if self.target is not None:
+            self.target.load_state_dict(_under("target.", tensors))
+        held = _under("queue.", tensors)
+        self.queue = of_tensors(held, next(self.network.parameters()).device) if held else None
         parameters = dict(self.network.named_parameters())
         self.optimizer.state.clear()
         for name, value in _under("optimizer.", tensors).items():

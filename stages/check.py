@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> None:
         print(*show_views(spec.space, shards, folder, given.samples), sep="\n")
         return
     shards = Shards(output_of("shard", spec.data))
-    reason = unfit(spec.training, shards.card.splits["train"])
+    reason = unfit(spec.training, shards.card.splits["train"], space=spec.space)
     if reason is not None:
         raise Refusal(f"{path}: {reason}")
     named = {"check.group": [spec.check.group] if spec.check.group is not None else [], "check.words": spec.check.words}

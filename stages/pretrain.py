@@ -27,6 +27,7 @@ from pipeline.fingerprint import fingerprint
 from pipeline.heartbeat import Heartbeat, lost
 from pipeline.launching import AGAIN, LOST, launch, launch_on_nodes
 from pipeline.machine import Machine, read_machine
+from pipeline.network import OF_TRAINING
 from pipeline.pictures import views_picture
 from pipeline.replay import record, replayed
 from pipeline.shards import Shards
@@ -98,7 +99,8 @@ def main(arguments: list[str]) -> None:
 def _launch(path: Path, space: LatentSpace, training: Training, shards: Shards, machine: Machine) -> None:
     """Run this stage once a rank. Raises Refusal: the batch cannot be divided, or what a rank refused."""
     ranks, logs = machine.ranks(), WORK / "logs" / path.stem
-    reason = unfit(training, usable(space, shards.card), ranks * machine.nodes, machine.chosen_device())
+    given = ranks * machine.nodes, machine.chosen_device(), machine.micro_batch
+    reason = unfit(training, usable(space, shards.card), *given, space)
     if reason is not None:  # told once, not by every rank
         raise Refusal(f"{path}: {reason}")
     environment = {} if machine.chosen_device() == "cuda" else {"ACCELERATE_USE_CPU": "true"}
@@ -226,7 +228,7 @@ def _write(name: str, space: LatentSpace, training: Training, shards: Shards, tr
     names = COLUMNS
     with output_folder("pretrain", name) as folder:
         whole = trained.network.state_dict()  # learned scalars are of the loss, not of the map from x to h and z
-        state = {key: value.cpu().contiguous() for key, value in whole.items() if not key.startswith("scalars.")}
+        state = {key: value.cpu().contiguous() for key, value in whole.items() if not key.startswith(OF_TRAINING)}
         (folder / "weights.safetensors").write_bytes(save(state))
         card = shards.card
         write_json(

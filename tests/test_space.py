@@ -113,7 +113,7 @@ def test_a_space_without_an_invariance_is_no_space() -> None:
         ),
         (
             {"objective": REGRESSION, "temperature": None, "target": "stop_gradient"},
-            "predictor = null: regression needs one, as {kind: mlp, hidden: 512, norm: batch}, or the space collapses",
+            "predictor = null: regression needs one, as {kind: mlp, hidden: 512, norm: batch}, or it collapses",
         ),
         (
             {**REGRESSION_FITS, "target": "same", "predictor": None},

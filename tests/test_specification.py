@@ -122,11 +122,27 @@ GRAYSCALE = [{"kind": "grayscale", "probability": 0.2}]
             [{"kind": "shift", "pixels": 12}],
             "pixels = 12 moves a picture of 12 x 12 off its canvas; use less",
         ),
+        ("training__norm_group", 100, "training.norm_group = 100: must divide global_batch (128), or be it, and be at"),
+        (
+            "space__projection",
+            {"kind": "mlp", "hidden": 8, "dim": 8, "boundary": "h", "norm": "batch"},
+            "training.norm_group = null: must be global_batch (128), or a divisor of it: projection or predictor",
+        ),
+        (
+            "space__sampler",
+            {"kind": "no_duplicates", "columns": ["lable"]},
+            "space.sampler.columns = [\"lable\"]: no such label column of classes; did you mean 'label'?",
+        ),
+        (
+            "space__sampler",
+            {"kind": "stratified", "column": "lable"},
+            "space.sampler.column = \"lable\": no such label column of classes; did you mean 'label'?",
+        ),
         ("training__norm_group", 128, "training.norm_group = 128: must be null: this encoder has no batch statistics"),
         (
             "training__encoder",
             NORMED,
-            "training.norm_group = null: must be global_batch (128): this encoder has batch normalisation",
+            "training.norm_group = null: must be global_batch (128), or a divisor of it: this encoder has batch",
         ),
         (
             "training__start",
@@ -166,6 +182,30 @@ def test_one_fault_is_one_line_with_file_path_value_and_remedy(specs: Path, path
     assert found.startswith("specs/digits.yaml: ")
     assert line in found
     assert "Traceback" not in found
+
+
+SLOW = {"kind": "momentum", "m": 0.99, "schedule": "constant"}
+NORMED_HEAD = {"kind": "mlp", "hidden": 8, "dim": 8, "boundary": "h", "norm": "batch"}
+
+
+@pytest.mark.parametrize(
+    ("length", "changes", "line"),
+    [
+        (127, {}, "space.sampler.length = 127: must be at least global_batch (128), or it forgets part of a batch"),
+        (1797, {}, "space.sampler.length = 1797: must be below the data set; at most 1796, less its test split"),
+        (
+            512,
+            {"space__projection": NORMED_HEAD, "training__norm_group": 128},
+            "training.norm_group = 128: must be at most 64 with a queue, whose keys are dealt over groups: a batch's "
+            "statistics tell whose",
+        ),
+    ],
+)
+def test_a_queue_fits_the_batch_the_data_and_the_groups(
+    specs: Path, length: int, changes: dict[str, Any], line: str
+) -> None:
+    queue = {"kind": "queue", "length": length, "in_batch": False}
+    assert told(specs, space__sampler=queue, space__target=SLOW, **changes) == f"specs/digits.yaml: {line}"
 
 
 def test_a_grey_picture_has_no_colours_to_take(specs: Path) -> None:

@@ -51,7 +51,8 @@ def _measured(
     space: LatentSpace, training: Training, shards: Shards, machine: Machine, batch: int
 ) -> tuple[float, float]:
     """Seconds of a step and bytes at the peak, of the first steps of the real loop."""
-    group = None if training.norm_group is None else batch
+    fits = training.norm_group is None or batch % training.norm_group == 0
+    group = training.norm_group if fits else batch
     shorter = training.model_copy(update={"global_batch": batch, "norm_group": group})
     times: list[float] = []
 

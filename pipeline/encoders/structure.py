@@ -13,6 +13,13 @@ def has_batch_norm(module: nn.Module) -> bool:
     return any(isinstance(child, nn.modules.batchnorm._BatchNorm) for child in module.modules())
 
 
+def draws(module: nn.Module) -> bool:
+    """Whether a module drops at random while it trains (dropout, stochastic depth)."""
+    kinds = ("Dropout", "DropPath", "StochasticDepth")
+    dropping = (child for child in module.modules() if any(kind in type(child).__name__ for kind in kinds))
+    return any(float(getattr(child, name, 0.0) or 0.0) > 0 for child in dropping for name in ("p", "drop_prob"))
+
+
 def small_stem(module: nn.Module, name: str) -> nn.Module:
     """Replace a residual network's stem by one for images of 32 to 96 pixels: 3x3, stride 1, no max-pooling.
 
