@@ -54,7 +54,7 @@ class Ledger:
         counted = self.counted()
         named = [f"{file.name} ({file.reason}{f': {file.detail}' if file.detail else ''})" for file in counted[:NAMED]]
         more = len(counted) - len(named)
-        return ", ".join(named).replace("\n", " ") + (f" and {more} more" if more > 0 else "")
+        return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 
     def counted(self) -> list[Refused]:
         """The refused files but hidden and system ones, which are no one's pictures."""

@@ -16,6 +16,7 @@ from pipeline.data import DataSpec
 from pipeline.machine import read_machine
 from pipeline.sharding import shard
 from pipeline.sources import Item
+from pipeline.sources.names import one_line
 from pipeline.spec import Fault, Refusal, SpecError, read_spec, read_yaml
 from stages import SPECS, output_folder, run, spec_path
 
@@ -37,15 +38,15 @@ def main(arguments: list[str]) -> None:
         try:
             card, ledger = shard(spec, name, raw, folder, bar, workers=workers)
         except Refusal as refusal:
-            raise Refusal(f"{path}: {refusal}") from None
+            raise Refusal(one_line(f"{path}: {refusal}")) from None
     counts = ", ".join(f"{count} {split}" for split, count in card.splits.items())
     print(f"shard {name}: {ledger.summary()} ({counts}, {len(card.shards)} shards)")
     if ledger.counted():
-        print(f"shard {name}: refused: {ledger.first()}")
+        print(one_line(f"shard {name}: refused: {ledger.first()}"))
     if ledger.copies:
         print(f"shard {name}: {ledger.copies}")
     for note in ledger.notes:
-        print(f"shard {name}: {note}")
+        print(one_line(f"shard {name}: {note}"))
 
 
 def cores() -> int:

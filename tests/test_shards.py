@@ -408,6 +408,19 @@ def test_the_stage_tells_what_was_refused_copied_and_odd_in_a_line_each(project:
     assert [file["split"] for file in ledger["files"]] == ["train", "test"]
 
 
+def test_line_ends_and_escapes_in_names_never_reach_the_terminal(project: Path) -> None:
+    (project / "rw").mkdir()
+    name = "a/line\n\x1b[31mred\tü.jpg"
+    for split in ("train", "test"):
+        tar_of(project / "rw" / f"{split}.tar", {name: b"<html>"} | (classes() if split == "train" else {}))
+    line = faults(stage(project, "tiles"))
+    assert r"a/line\n\x1b[31mred\tü.jpg (not a picture" in line
+    tar_of(project / "rw" / "test.tar", {**classes(4), name: b"<html>"})
+    done = stage(project, "tiles")
+    assert "\x1b" not in done.stdout
+    assert r"a/line\n\x1b[31mred\tü.jpg (not a picture" in done.stdout
+
+
 def test_what_sharding_refuses_names_the_data_spec(project: Path) -> None:
     (project / "rw").mkdir()
     for split in ("train", "test"):

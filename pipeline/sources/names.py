@@ -20,6 +20,11 @@ def printable(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
+def one_line(text: str) -> str:
+    """Text for a terminal: what is not printable, as a line end or an escape in a name, is shown as \\n or \\xNN."""
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
 def hidden(part: str) -> bool:
     """Whether one part of a path is hidden or a system's own, and so no class and no picture."""
     return part.startswith(".") or part.lower() in SYSTEM

@@ -63,9 +63,7 @@ def sharding(raw: Path, place: Path) -> None:
     watcher.join()
     print(said.strip())
     quarters = [max((mib for at, mib in curve if q <= 4 * at / took < q + 1), default=0.0) for q in range(4)]
-    print(
-        f"sharding: {took:.1f} s ({60_000 / took:.0f} pictures/s) on {len(os.sched_getaffinity(0))} cores, load {load()}"
-    )
+    print(f"sharding: {took:.1f} s ({60_000 / took:.0f}/s) on {len(os.sched_getaffinity(0))} cores, load {load()}")
     print(
         f"peak memory of all its processes, by quarter of the time: {', '.join(f'{mib:.0f}' for mib in quarters)} MiB"
     )
