@@ -87,3 +87,14 @@ def test_an_edit_between_a_kill_and_the_next_run_starts_anew_and_going_back_goes
     assert code == 0, output
     assert "from its checkpoint" in output
     assert not unfinished.exists()
+
+    # what DVC had removed before the killed run comes back
+    folder = project.root / "work" / "pretrain" / "one"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    spec.write_text(text.replace("temperature: 0.1", "temperature: 0.5"))
+    (tmp_path / "token").write_text("")
+    assert project.repro({**plan, "told": str(tmp_path / "told")}, targets=("pretrain",))[0] == -signal.SIGKILL
+    assert not folder.exists()
+    command = [sys.executable, "-m", "dvc", "checkout", "--quiet", "pretrain@one"]
+    subprocess.run(command, cwd=project.root, env=project.environment(), check=True)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -217,7 +217,7 @@ class Project:
 
     def mended(self, output: str) -> bool:
         """Whether DVC said that the kill had cut a file of its own (it writes two in place); it is removed."""
-        for file, words in ((".dvc/tmp/rwlock", "RWLock-file"), ("dvc.lock", "dvc.lock' is invalid")):
+        for file, words in ((".dvc/tmp/rwlock", "Unable to read RWLock-file"), ("dvc.lock", "dvc.lock' is invalid")):
             if words in output and (self.root / file).exists():
                 print(f"DVC's own {file} was cut; removed", flush=True)
                 (self.root / file).unlink()
