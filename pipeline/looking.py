@@ -40,6 +40,10 @@ def look(path: Path) -> Seen:
         raise Refusal(f"--data {path}: no such path")
     seen = _file(path) if path.is_file() else _folder(path)
     measure(seen)
+    first = {name.lower() for name in seen.classes}
+    if isinstance(seen.source, Archive) and len(first) > 1 and first <= {*TRAINS, *TESTS}:
+        words = ", ".join(seen.classes)
+        raise Refusal(f"--data {path}: its first folders are splits ({words}), no classes; unpack it, give the folder")
     if isinstance(seen.source, Folder | Archive) and (len(seen.classes) < 2 or seen.loose > seen.count / 10):
         only = next(iter(seen.classes), None)
         if seen.table is None and isinstance(seen.source, Folder) and seen.source.test is None and only is not None:
@@ -47,7 +51,12 @@ def look(path: Path) -> Seen:
             if len(below) > 1:
                 return look(seen.raw / only)
         if only is not None and seen.table is None:
-            seen.remarks.append(f"the first folder level ({only}) tells no classes apart, so there is no label column")
+            remedy = (
+                "; unpack the archive and give the folder inside it if there are"
+                if isinstance(seen.source, Archive)
+                else ""
+            )
+            seen.remarks.append(f"the first folder level ({only}) tells no classes apart, so no label column{remedy}")
         seen.source = seen.source.model_copy(update={"classes": None})
     return seen
 

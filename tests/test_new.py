@@ -126,6 +126,16 @@ def test_a_single_zip() -> None:
     assert data["labels"] == ["label"]
 
 
+def test_an_archive_whose_first_folders_are_splits_or_one_wrapper_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    splits = {f"{split}/{name}": content for split in ("train", "test") for name, content in classes(20).items()}
+    tar(Path("raw/splits.tar"), splits)
+    with pytest.raises(Refusal, match=r"first folders are splits \(train, test\), no classes; unpack it"):
+        new("raw/splits.tar")
+    tar(Path("raw/wrapped.tar"), {f"dataset/{name}": content for name, content in classes().items()})
+    assert new("raw/wrapped.tar")["labels"] == []
+    assert "unpack the archive and give the folder inside it" in capsys.readouterr().out
+
+
 def test_webdataset_shards() -> None:
     for number in range(3):
         files: dict[str, bytes] = {}
