@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import warnings
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from pipeline.trackers import Trackers, check_loggers, flat
 from pipeline.training import Trained, train
 
 LOGGERS = ("dvclive", "mlflow", "tensorboard", "wandb")
+ROW = Row(**{each.name: 0 for each in fields(Row)} | {"loss": 1.0, "temperature": math.nan})
 CPU = Machine(processes=1, device="cpu", threads=1)
 
 
@@ -72,18 +74,22 @@ def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_logger_that_does_not_start_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from accelerate import tracking
 
-    def broken(self: object) -> None:
-        raise ValueError("no\nserver")
+    class Broken:
+        def __init__(self, *_: object) -> None:
+            pass
 
-    monkeypatch.setattr(tracking.TensorBoardTracker, "start", broken)
+        def start(self) -> None:
+            raise ValueError("no\nserver")
+
+    monkeypatch.setattr(tracking, "TensorBoardTracker", Broken, raising=False)
     given = Trackers(("tensorboard",), "x", tmp_path, {})
     with pytest.raises(Refusal, match=r"loggers = tensorboard: it does not start \(no server\)"):
-        given.told(Row(0, 0, 1.0, math.nan, 0.1, math.nan, 0.0, 0.0))
+        given.told(ROW)
 
 
 def test_without_loggers_nothing_is_imported(tmp_path: Path) -> None:
     given = trackers.Trackers((), "x", tmp_path, {})
-    given.told(Row(0, 0, 1.0, math.nan, 0.1, math.nan, 0.0, 0.0))
+    given.told(ROW)
     given.close()
     assert list(tmp_path.iterdir()) == []
 
