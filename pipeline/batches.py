@@ -82,6 +82,10 @@ class Batches:
             columns[0]["group"] = columns[0][self.space.views.column]
         return Batch(step, epoch, step / self.steps, samples, passes, columns)
 
+    def fixed(self, count: int, epoch: int) -> Tensor:
+        """The same views whenever it is called: the first pass of the first ``count`` rows in a given epoch."""
+        return self.loader.views(epoch, self.rows[:count])[0]
+
     def pictured(self) -> Tensor:
         """The first views of the run, as they were seen: (2 x pictured, C, H, W)."""
         epoch, samples = next(self.order())

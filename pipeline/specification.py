@@ -91,9 +91,9 @@ def faults_of(file: Path, data_folder: Path | None = None) -> list[Fault]:
 
 
 def data_file_of(file: Path, name: str) -> Path:
-    """The data set's file in the folder data beside the spec; an example may also stand on a shipped data set."""
-    beside, above = (folder / "data" / f"{name}.yaml" for folder in (file.parent, file.parent.parent))
-    return above if above.is_file() and not beside.is_file() else beside
+    """The data set's file in the folder data beside the spec; an example may also stand on one of the folders above."""
+    beside, *above = (folder / "data" / f"{name}.yaml" for folder in (file.parent, *list(file.parents)[1:3]))
+    return next((each for each in (beside, *above) if each.is_file()), beside)
 
 
 def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:

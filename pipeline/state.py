@@ -32,6 +32,8 @@ class Row:
     """NaN where the objective has none."""
     positive_similarity: float
     negative_similarity: float
+    effective_rank: float
+    """Of z of a fixed set of pictures when the epoch began; 0 where they are one point."""
 
 
 COLUMNS = tuple(each.name for each in fields(Row))

@@ -21,6 +21,7 @@ from safetensors.torch import load
 from torch import Tensor
 
 from pipeline import collectives
+from pipeline.alarm import PICTURES, VIEWS_EPOCH, effective_rank
 from pipeline.batches import Batches
 from pipeline.checkpoint import Checkpoints
 from pipeline.divergence import Diverged, check_gradient
@@ -170,6 +171,7 @@ def train(
         rate = training.schedule.factor(batch.step, batches.steps, batches.per_epoch)
         for group, peak in zip(state.optimizer.param_groups, peaks, strict=True):
             group["lr"] = peak * rate
+        rank = state.curve[-1].effective_rank if batch.step % batches.per_epoch else looked_at(stepper, state, batches)
         try:
             state.optimizer.zero_grad(set_to_none=True)
             found = stepper.differentiate(state, batch, statistics)
@@ -195,6 +197,7 @@ def train(
             temperature=found.temperature,
             positive_similarity=positive,
             negative_similarity=negative,
+            effective_rank=rank,
         )
         state.curve.append(row)
         told(row)
@@ -239,6 +242,15 @@ def to_training_mode(state: State) -> None:
         modes = {name: part.training for name, part in state.network.named_modules()}
         for name, part in state.target.named_modules():
             part.training = modes[name]
+
+
+@torch.no_grad()
+def looked_at(stepper: Stepper, state: State, batches: Batches) -> float:
+    """The effective rank of the fixed pictures, without a trace in the state."""
+    state.network.eval()
+    rank = effective_rank(stepper.model(batches.fixed(PICTURES, VIEWS_EPOCH))[1])
+    to_training_mode(state)
+    return rank
 
 
 def enqueue(state: State, length: int, found: Measured, step: int) -> None:

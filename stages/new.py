@@ -100,12 +100,13 @@ def _seen(name: str, path: str) -> _Start:
 
 def _copied(name: str, like: str, path: str | None) -> _Start:
     """A copy of a spec, with its data file where that is given a path. Raises Refusal."""
-    known = {path.stem: path for folder in (SPECS / "examples", SPECS) for path in folder.glob("*.yaml")}
+    folders = (SPECS / "examples" / "methods", SPECS / "examples", SPECS)
+    known = {path.stem: path for folder in folders for path in folder.glob("*.yaml")}
     known.pop("index", None)
     if like not in known:
         raise Refusal(f"--like {like}: no such spec; {nearest(like, known)}")
     source = known[like]
-    text = source.read_text(encoding="utf-8").replace("../schema.json", "schema.json")
+    text = re.sub(r"(\.\./)+schema\.json", "schema.json", source.read_text(encoding="utf-8"))
     data = str(read_yaml(source)["data"])
     new = SPECS / f"{name}.yaml"
     data_file = data_file_of(source, data)

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, astuple
 from pathlib import Path
 
+from pipeline.alarm import alarm
 from pipeline.batches import usable
 from pipeline.checkpoint import Checkpoints
 from pipeline.collectives import begun, launched_rank, rank, world
@@ -199,6 +200,7 @@ class Log:
         self.file = self.path.open("a", encoding="utf-8")
         self.started = time.monotonic()
         self.rows = 0
+        self.alarmed: str | None = None
 
     def told(self, row: Row) -> None:
         """Show and log one step."""
@@ -212,6 +214,10 @@ class Log:
         beside = "" if math.isnan(row.starts_at) else f" (nothing told apart: {row.starts_at:.3f})"
         self.bar.set_postfix_str(f"loss {row.loss:.3f}{beside}", refresh=False)
         self.bar.update()
+        wrong = alarm(row)
+        if wrong is not None and self.alarmed != wrong.split(":")[0]:  # once a kind
+            self.alarmed = wrong.split(":")[0]
+            self.bar.write(f"step {row.step}: {wrong}", file=sys.stderr)
         told = {name: None if value != value else value for name, value in asdict(row).items()}  # JSON has no NaN
         record = {**told, "seconds": round(time.monotonic() - self.started, 3)}
         self.file.write(json.dumps(record, allow_nan=False) + "\n")

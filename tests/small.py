@@ -98,7 +98,7 @@ def whole(**changes: Any) -> dict[str, Any]:
 
 def shipped() -> list[Path]:
     """Every spec file of the repository."""
-    folders = (ROOT / "specs", ROOT / "specs" / "examples")
+    folders = (ROOT / "specs", ROOT / "specs" / "examples", ROOT / "specs" / "examples" / "methods")
     return [path for folder in folders for path in sorted(folder.glob("*.yaml")) if path.stem != "index"]
 
 
