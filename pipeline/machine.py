@@ -36,7 +36,7 @@ class Machine(Spec):
     """Compute threads of each rank; null: the cores that this process may use, divided by the ranks."""
 
     workers: int | None = Field(default=None, ge=1, le=1024)
-    """Threads of each rank that decode pictures while it trains; null: as many as compute threads."""
+    """Threads of each rank that decode pictures while it trains, and processes that shard; null: one a core."""
     micro_batch: int | None = Field(default=None, ge=1)
     """Samples of each rank whose activations are in memory at once; null: all. The gradient is that of the whole batch,
     for one more forward pass."""
