@@ -19,9 +19,11 @@ from pipeline import collectives
 from pipeline.keys import permutation
 from pipeline.loading import ViewLoader
 from pipeline.machine import Machine
+from pipeline.objectives import class_prior
 from pipeline.samplers import NoDuplicates, Stratified, stratified
 from pipeline.shards import DataCard, Shards
 from pipeline.space import LatentSpace
+from pipeline.spec import Refusal
 from pipeline.views.roles import Partners, with_partners
 
 PICTURED = 8
@@ -90,6 +92,21 @@ class Batches:
         """The first views of the run, as they were seen: (2 x pictured, C, H, W)."""
         epoch, samples = next(self.order())
         return self.loader.views(epoch, samples[:PICTURED])[0].cpu()
+
+
+def settled(space: LatentSpace, card: DataCard) -> LatentSpace:
+    """The space with the number that the data has for a prior that names a column.
+
+    Raises:
+        Refusal: the column has one class.
+    """
+    column = space.prior_column()
+    if column is None:
+        return space
+    prior = class_prior(card.columns[column].counts["train"])
+    if prior >= 1:
+        raise Refusal(f"space.objective.prior.column = {column}: all training samples are of one class; give a number")
+    return space.model_copy(update={"objective": space.objective.model_copy(update={"prior": prior})})
 
 
 def usable(space: LatentSpace, card: DataCard) -> int:

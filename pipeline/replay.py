@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from safetensors.torch import load
 
-from pipeline.batches import Batches
+from pipeline.batches import Batches, settled
 from pipeline.checkpoint import read_checkpoint, write_checkpoint
 from pipeline.divergence import Diverged, check_gradient
 from pipeline.groups import Division, Statistics
@@ -48,6 +48,7 @@ def replayed(space: LatentSpace, training: Training, shards: Shards, machine: Ma
     except (OSError, ValueError):
         raise Refusal(f"{folder / 'diverged.json'}: not there; no run of this spec has diverged") from None
     kept = read_checkpoint(folder / "diverged")
+    space = settled(space, shards.card)
     network = start_network(space, training, shards.card.mean, shards.card.std)
     state = start_state(space, training, network)
     try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from pipeline.metrics import Metric
-from pipeline.objectives import Objective, Regression, Supervised
+from pipeline.objectives import ClassPrior, Objective, Regression, Supervised
 from pipeline.projections import Predictor, Projection
 from pipeline.samplers import InBatch, Queue, SameLabel, Sampler
 from pipeline.spec import Broken, Rule, Spec, digest
@@ -128,6 +128,11 @@ class LatentSpace(Spec):
     def reads(self) -> tuple[str, ...]:
         """The label columns that training reads."""
         return tuple(dict.fromkeys((*self.sampler.reads, *self.views.reads)))
+
+    def prior_column(self) -> str | None:
+        """The label column whose classes' shares the objective takes for its prior; None: it needs none."""
+        prior = getattr(self.objective, "prior", None)
+        return prior.column if isinstance(prior, ClassPrior) else None
 
     def identity(self) -> str:
         """SHA-256 of everything declared, the bytes of user code included: equal identities are one declaration.

@@ -118,6 +118,9 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
             if columns.get(name) != "class":
                 field = "columns" if hasattr(getattr(space, section), "columns") else "column"
                 yield f"space.{section}.{field}", f"no such label column of classes; {nearest(name, classes)}"
+    prior = space.prior_column()
+    if prior is not None and columns.get(prior) != "class":
+        yield "space.objective.prior.column", f"no such label column of classes; {nearest(prior, classes)}"
     of_views = sorted({role.size(canvas.height, canvas.width) for role in space.roles()}, reverse=True)
     for path, code in codes(space, "space"):
         broken = next(filter(None, (broken_law(code, canvas.channels, *size) for size in of_views)), None)

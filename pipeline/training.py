@@ -22,7 +22,7 @@ from torch import Tensor
 
 from pipeline import collectives
 from pipeline.alarm import PICTURES, VIEWS_EPOCH, effective_rank
-from pipeline.batches import Batches
+from pipeline.batches import Batches, settled
 from pipeline.checkpoint import Checkpoints
 from pipeline.divergence import Diverged, check_gradient
 from pipeline.encoders import Encoder
@@ -150,6 +150,7 @@ def train(
     if reason is not None:
         raise Refusal(reason)
 
+    space = settled(space, shards.card)
     network = start_network(space, training, shards.card.mean, shards.card.std)
     own = training.global_batch // ranks
     if training.norm_group is not None and training.norm_group > own:  # a group of all ranks

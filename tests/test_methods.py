@@ -21,7 +21,7 @@ from torch import distributed as dist
 
 import pipeline.training as loop
 from pipeline import step
-from pipeline.batches import Batches, content_codes
+from pipeline.batches import Batches, content_codes, settled
 from pipeline.checkpoint import Checkpoints, read_checkpoint
 from pipeline.keys import Keys, permutation
 from pipeline.machine import Machine
@@ -362,6 +362,18 @@ def test_equal_bytes_have_equal_content_codes(shards: Shards) -> None:
     for i in range(len(codes)):
         for j in range(len(codes)):
             assert (codes[i] == codes[j]) == (files[i] == files[j])
+
+
+def test_a_prior_that_names_a_column_is_the_number_of_the_card(shards: Shards) -> None:
+    labels = shards.labels("train")["shape"]
+    pairs = np.mean(labels[:, None] == labels[None])
+    named = space(objective={"kind": "debiased", "prior": {"column": "shape"}})
+    found = settled(named, shards.card)
+    assert found.objective.prior == pytest.approx(pairs)
+    assert settled(space(), shards.card) == space()
+    written = space(objective={"kind": "debiased", "prior": float(found.objective.prior)})
+    assert run(named, training(), shards).curve == run(written, training(), shards).curve
+    assert named.identity() != written.identity()
 
 
 def test_a_stratified_batch_holds_the_classes_in_proportion(shards: Shards) -> None:

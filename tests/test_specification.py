@@ -134,6 +134,12 @@ GRAYSCALE = [{"kind": "grayscale", "probability": 0.2}]
             "space.sampler.columns = [\"lable\"]: no such label column of classes; did you mean 'label'?",
         ),
         (
+            "space__objective",
+            {"kind": "debiased", "prior": {"column": "lable"}},
+            "space.objective.prior.column = \"lable\": no such label column of classes; did you mean 'label'?",
+        ),
+        ("space__objective", {"kind": "debiased", "prior": 1.5}, "space.objective.prior = 1.5: must be less than 1"),
+        (
             "space__sampler",
             {"kind": "stratified", "column": "lable"},
             "space.sampler.column = \"lable\": no such label column of classes; did you mean 'label'?",

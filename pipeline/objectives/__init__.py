@@ -13,6 +13,7 @@ from pydantic import Field
 
 from pipeline.contrast import Term, mean_terms
 from pipeline.objectives.alignment_uniformity import AlignmentUniformity, alignment_uniformity
+from pipeline.objectives.debias import ClassPrior, class_prior
 from pipeline.objectives.debiased import Debiased, debiased
 from pipeline.objectives.decoupled import Decoupled, decoupled
 from pipeline.objectives.hard_negative import HardNegative, hard_negative
@@ -44,6 +45,7 @@ Objective = Annotated[
 __all__ = [
     "NCE",
     "AlignmentUniformity",
+    "ClassPrior",
     "Debiased",
     "Decoupled",
     "HardNegative",
@@ -57,6 +59,7 @@ __all__ = [
     "Term",
     "Triplet",
     "alignment_uniformity",
+    "class_prior",
     "debiased",
     "decoupled",
     "hard_negative",

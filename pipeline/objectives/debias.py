@@ -13,12 +13,45 @@ Shapes: A anchors.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import torch
+from pydantic import Discriminator, Field, Tag
 from torch import Tensor
 
 from pipeline.contrast import Contrast
-from pipeline.spec import Refusal
+from pipeline.spec import Refusal, Spec
+
+
+class ClassPrior(Spec):
+    """The probability that two training samples are of one class, by the data card."""
+
+    column: str
+    """The label column of the classes."""
+
+
+def _which(value: Any) -> str:
+    return "column" if isinstance(value, dict | ClassPrior) else "number"
+
+
+Prior = Annotated[
+    Annotated[float, Field(ge=0, lt=1), Tag("number")] | Annotated[ClassPrior, Tag("column")], Discriminator(_which)
+]
+"""A number, or {column: NAME}, for which the training puts the number that the data has."""
+
+
+def class_prior(counts: Sequence[int]) -> float:
+    """The probability that two samples, drawn apart, are of one class: the sum of the squared shares of the classes."""
+    total = sum(counts)
+    return sum((count / total) ** 2 for count in counts)
+
+
+def number(prior: float | ClassPrior) -> float:
+    """The number of a prior. Raises Refusal where it is still to be read from the data."""
+    if isinstance(prior, ClassPrior):
+        raise Refusal(f"prior = {{column: {prior.column}}}: not read from the data yet")
+    return prior
 
 
 def log_true_negatives(contrast: Contrast, log_sum: Tensor, positive: Tensor, prior: float) -> Tensor:

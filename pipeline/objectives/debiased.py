@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from pipeline.contrast import Contrast, LogSumExp, Term, mean_terms, softplus
-from pipeline.objectives.debias import log_true_negatives
+from pipeline.objectives.debias import Prior, log_true_negatives, number
 from pipeline.objectives.inputs import has_both, of_pairs, require_metric
 from pipeline.spec import Spec
 
@@ -32,8 +31,8 @@ class Debiased(Spec):
     learns: ClassVar[tuple[str, ...]] = ()
 
     kind: Literal["debiased"]
-    prior: Annotated[float, Field(ge=0, lt=1)]
-    """Probability that another sample is of the anchor's class (0.1 for ten balanced classes)."""
+    prior: Prior
+    """Probability that another sample is of the anchor's class (0.1 for ten balanced classes), or {column: LABEL}."""
 
     def starts_at(self, candidates: int) -> float:
         """log K: the positive is one of K equal candidates."""
@@ -41,7 +40,7 @@ class Debiased(Spec):
 
     def terms(self, contrast: Contrast, learned: Mapping[str, Tensor] | None = None) -> tuple[Term, ...]:
         """One term: the loss of each anchor that has a positive and a negative."""
-        return debiased_terms(contrast, self.prior)
+        return debiased_terms(contrast, number(self.prior))
 
 
 def debiased_terms(contrast: Contrast, prior: float) -> tuple[Term, ...]:

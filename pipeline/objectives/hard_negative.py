@@ -20,7 +20,7 @@ from pydantic import Field
 from torch import Tensor
 
 from pipeline.contrast import Contrast, LogSumExp, Term, mean_terms, softplus
-from pipeline.objectives.debias import log_true_negatives
+from pipeline.objectives.debias import Prior, log_true_negatives, number
 from pipeline.objectives.inputs import has_both, of_pairs, require_metric
 from pipeline.spec import Refusal, Spec
 
@@ -33,8 +33,8 @@ class HardNegative(Spec):
     learns: ClassVar[tuple[str, ...]] = ()
 
     kind: Literal["hard_negative"]
-    prior: Annotated[float, Field(ge=0, lt=1)]
-    """Probability that another sample is of the anchor's class (0.1 for ten balanced classes)."""
+    prior: Prior
+    """Probability that another sample is of the anchor's class (0.1 for ten balanced classes), or {column: LABEL}."""
     hardness: Annotated[float, Field(ge=0)]
     """Concentration of the weights (beta); 0 weighs all negatives alike."""
 
@@ -44,7 +44,7 @@ class HardNegative(Spec):
 
     def terms(self, contrast: Contrast, learned: Mapping[str, Tensor] | None = None) -> tuple[Term, ...]:
         """One term: the loss of each anchor that has a positive and a negative."""
-        return hard_negative_terms(contrast, self.prior, self.hardness)
+        return hard_negative_terms(contrast, number(self.prior), self.hardness)
 
 
 def hard_negative_terms(contrast: Contrast, prior: float, hardness: float) -> tuple[Term, ...]:

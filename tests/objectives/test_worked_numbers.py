@@ -9,9 +9,10 @@ import torch
 from torch import nn
 
 from pipeline.contrast import Codes, Contrast, Relation, mean_terms
-from pipeline.objectives import info_nce, information_bound, nt_xent
+from pipeline.objectives import ClassPrior, Debiased, class_prior, info_nce, information_bound, nt_xent
 from pipeline.objectives.nt_xent import nt_xent_terms
 from pipeline.samplers import InBatch
+from pipeline.spec import Refusal
 
 DOUBLE = torch.float64
 
@@ -204,3 +205,14 @@ def test_value_and_gradient_are_right_at_temperature_0_005():
     expected.backward()
     assert loss.item() == pytest.approx(expected.item(), rel=1e-3, abs=2e-4)
     assert (z.grad.double() - wide.grad).norm() < 1e-3 * wide.grad.norm() + 2e-4
+
+
+def test_a_prior_of_classes_is_the_sum_of_their_squared_shares():
+    assert class_prior([5] * 10) == pytest.approx(0.1)
+    assert class_prior([1, 2, 3]) == pytest.approx((1 + 4 + 9) / 36)
+    assert class_prior([7]) == 1
+    unread = Debiased(kind="debiased", prior=ClassPrior(column="shape"))
+    row = torch.arange(4)
+    contrast = Contrast.of(torch.randn(4, 2), Relation(Codes(row, row), Codes(row // 2, row // 2)), temperature=0.2)
+    with pytest.raises(Refusal, match="not read from the data yet"):
+        unread.terms(contrast)
