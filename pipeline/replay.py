@@ -20,7 +20,8 @@ from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import Refusal
 from pipeline.step import Stepper
-from pipeline.training import Training, in_precision, start_network, start_state, to_training_mode
+from pipeline.training import in_precision, start_network, start_state, to_training_mode
+from pipeline.training_section import Training
 
 SHOWN = 16
 """Samples that are drawn."""

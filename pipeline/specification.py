@@ -26,7 +26,7 @@ from pipeline.probes import Probe
 from pipeline.samplers import Queue
 from pipeline.space import LatentSpace
 from pipeline.spec import Fault, Rule, Spec, SpecError, nearest, read_spec, read_yaml, shown
-from pipeline.training import Training, ungrouped
+from pipeline.training_section import Training, ungrouped
 from pipeline.views import FACTORS, codes, factor, fault
 from pipeline.views.code_laws import broken_law
 from pipeline.views.roles import MultiCrop

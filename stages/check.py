@@ -21,7 +21,7 @@ from pipeline.shards import Shards
 from pipeline.showing import show_views
 from pipeline.spec import Refusal, SpecError, nearest, read_spec
 from pipeline.specification import Specification, faults_of
-from pipeline.training import unfit
+from pipeline.training_section import unfit
 from stages import WORK, output_folder, output_of, run, spec_path, write_json
 
 

@@ -36,7 +36,8 @@ from pipeline.space import LatentSpace
 from pipeline.spec import Refusal, read_section, read_yaml
 from pipeline.state import COLUMNS, Row
 from pipeline.trackers import Trackers, check_loggers
-from pipeline.training import Trained, Training, train, unfit
+from pipeline.training import Trained, train
+from pipeline.training_section import Training, unfit
 from pipeline.views import located
 from stages import (
     WORK,

@@ -15,7 +15,8 @@ from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import parse, read_yaml
 from pipeline.state import Row
-from pipeline.training import Trained, Training, train
+from pipeline.training import Trained, train
+from pipeline.training_section import Training
 
 ROOT = Path(__file__).parent.parent
 CPU = Machine(processes=1, device="cpu", threads=1)

@@ -31,7 +31,8 @@ from pipeline.space import LatentSpace
 from pipeline.spec import Refusal, read_section
 from pipeline.state import Row
 from pipeline.targets import Momentum, StopGradient
-from pipeline.training import Trained, Training, start_network, train
+from pipeline.training import Trained, start_network, train
+from pipeline.training_section import Training
 from pipeline.views import draw_view
 
 METHODS = sorted(path.stem for path in (ROOT / "specs" / "examples" / "methods").glob("*.yaml"))

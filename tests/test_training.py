@@ -27,7 +27,8 @@ from pipeline.reduction import pair_similarities, reduced
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import Refusal
-from pipeline.training import Trained, start_network, unfit
+from pipeline.training import Trained, start_network
+from pipeline.training_section import unfit
 from pipeline.views import draw_view
 from pipeline.views.roles import partners
 

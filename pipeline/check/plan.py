@@ -15,7 +15,8 @@ from itertools import pairwise
 from pipeline.machine import Machine, read_machine
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
-from pipeline.training import Training, train
+from pipeline.training import train
+from pipeline.training_section import Training
 
 STEPS = 4  # measured at a batch size; the first, which warms up, is not timed
 

@@ -143,7 +143,8 @@ def pipeline_run(work: Path, seconds: float, seed: int) -> tuple[dict[str, Any],
     from pipeline.shards import Shards
     from pipeline.space import LatentSpace
     from pipeline.spec import parse
-    from pipeline.training import Row, Trained, Training, start_network, train
+    from pipeline.training import Row, Trained, start_network, train
+    from pipeline.training_section import Training
 
     space: LatentSpace = parse(SPACE, LatentSpace, "space")
     card = Shards(work / "shard").card
