@@ -9,10 +9,12 @@ L keys at most, D dimensions, n keys of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -76,3 +78,26 @@ def ages(queue: KeyQueue, step: int) -> Tensor:
 def drift(queued: Tensor, now: Tensor) -> Tensor:
     """1 - cosine of each queued key (n, D) and the key that the target network makes of the same view now: (n,)."""
     return 1 - torch.nn.functional.cosine_similarity(queued.double(), now.double(), dim=1)
+
+
+Look = Callable[[int, NDArray[np.int64]], Tensor]
+"""(epoch, samples (n,)) → the keys (n, D) that the target makes now of the views that they had in that epoch."""
+
+
+def wear(queue: KeyQueue, step: int, per_epoch: int, look: Look, most: int = 64) -> tuple[float, float]:
+    """Mean age in steps, and mean drift of at most ``most`` keys of all ages; (0, 0) of an empty queue.
+
+    The views of an epoch are a function of it, so a key's own views can be made once more. Under batch normalisation
+    a key depends on its batch too, and part of the drift is that.
+    """
+    count = queue.filled
+    if count == 0:
+        return 0.0, 0.0
+    oldest_first = (queue.place - count + torch.arange(count)) % len(queue.z)
+    chosen = oldest_first[torch.linspace(0, count - 1, min(most, count)).round().long()]
+    samples, steps = (queue.columns[name].cpu()[chosen].numpy() for name in ("sample", "step"))
+    found = []
+    for epoch in np.unique(steps // per_epoch):
+        here = steps // per_epoch == epoch
+        found.append(drift(queue.z.cpu()[chosen[torch.from_numpy(here)]], look(int(epoch), samples[here]).cpu()))
+    return float(ages(queue, step).double().mean()), float(torch.cat(found).mean())

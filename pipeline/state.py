@@ -34,6 +34,10 @@ class Row:
     negative_similarity: float
     effective_rank: float
     """Of z of a fixed set of pictures when the epoch began; 0 where they are one point."""
+    key_age: float = 0.0
+    """Mean steps since a key of the queue was made, when the epoch began; 0 where there is none."""
+    key_drift: float = 0.0
+    """Mean 1 - cosine of queued keys and of those that the target makes of the same views, when the epoch began."""
 
 
 COLUMNS = tuple(each.name for each in fields(Row))

@@ -15,7 +15,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import load
 from torch import Tensor
 
@@ -28,7 +30,7 @@ from pipeline.groups import Division, Statistics
 from pipeline.machine import Machine, settle
 from pipeline.momentum import follow, target_of
 from pipeline.network import Network, build_network, freeze_below, frozen_to_eval, take_weights
-from pipeline.queue import empty, enqueued
+from pipeline.queue import empty, enqueued, wear
 from pipeline.reduction import pair_similarities
 from pipeline.samplers import Queue
 from pipeline.shards import Shards
@@ -118,7 +120,7 @@ def train(
         rate = training.schedule.factor(batch.step, batches.steps, batches.per_epoch)
         for group, peak in zip(state.optimizer.param_groups, peaks, strict=True):
             group["lr"] = peak * rate
-        rank = state.curve[-1].effective_rank if batch.step % batches.per_epoch else looked_at(stepper, state, batches)
+        health = looked_at(stepper, state, batches, batch.step)
         try:
             state.optimizer.zero_grad(set_to_none=True)
             found = stepper.differentiate(state, batch, statistics)
@@ -144,7 +146,7 @@ def train(
             temperature=found.temperature,
             positive_similarity=positive,
             negative_similarity=negative,
-            effective_rank=rank,
+            **health,
         )
         state.curve.append(row)
         told(row)
@@ -192,12 +194,25 @@ def to_training_mode(state: State) -> None:
 
 
 @torch.no_grad()
-def looked_at(stepper: Stepper, state: State, batches: Batches) -> float:
-    """The effective rank of the fixed pictures, without a trace in the state."""
+def looked_at(stepper: Stepper, state: State, batches: Batches, step: int) -> dict[str, float]:
+    """The effective rank of the fixed pictures, and the wear of the queue, at an epoch's first step and kept for its
+    others; it leaves no trace in the state."""
+    if step % batches.per_epoch:
+        last = state.curve[-1]
+        return {"effective_rank": last.effective_rank, "key_age": last.key_age, "key_drift": last.key_drift}
     state.network.eval()
     rank = effective_rank(stepper.model(batches.fixed(PICTURES, VIEWS_EPOCH))[1])
     to_training_mode(state)
-    return rank
+    age, drift = 0.0, 0.0
+    if state.queue is not None and stepper.target is not None and state.target is not None:
+        target, statistics = stepper.target, Statistics(state.target)
+
+        def look(epoch: int, samples: NDArray[np.int64]) -> Tensor:
+            with statistics.aside((0, 0)):
+                return target(batches.loader.views(epoch, samples)[0][1::2])[1]
+
+        age, drift = wear(state.queue, step, batches.per_epoch, look)
+    return {"effective_rank": rank, "key_age": age, "key_drift": drift}
 
 
 def enqueue(state: State, length: int, found: Measured, step: int) -> None:

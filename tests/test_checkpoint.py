@@ -119,7 +119,7 @@ def test_the_state_is_named_by_what_it_is_of(tmp_path: Path, shards: Shards) -> 
     weight = "encoder.stages.0.0.weight" if "network.encoder.stages.0.0.weight" in tensors else None
     names = {name.split(".")[0] for name in tensors}
     assert names == {"network", "optimizer", "curve"}
-    assert tensors["curve"].shape == (1, 9)
+    assert tensors["curve"].shape == (1, 11)
     assert tensors["curve"].dtype == torch.float64
     assert {name.rsplit("/", 1)[1] for name in tensors if name.startswith("optimizer.")} == {
         "exp_avg",

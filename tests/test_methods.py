@@ -200,6 +200,17 @@ def test_moco_is_the_loop_written_out_plainly(shards: Shards) -> None:
     assert [row.loss for row in done.curve] == pytest.approx(losses, abs=2e-4)  # float32 against float64
 
 
+def test_keys_age_and_a_slower_copy_drifts_less(shards: Shards) -> None:
+    slow, fast = (
+        run(space(target={**MOMENTUM, "m": m, "schedule": "constant"}, sampler=QUEUE), training(epochs=6), shards).curve
+        for m in (0.99, 0.0)
+    )
+    assert slow[0].key_age == slow[0].key_drift == 0
+    assert [row.key_age for row in slow[8::4]] == pytest.approx([1.8] * 4)  # 40 keys: 16 of 1 and 2 steps, 8 of 3
+    assert slow[-1].key_drift < 0.5 * fast[-1].key_drift
+    assert fast[-1].key_drift > 1e-4
+
+
 WRONG = {
     "enqueued before the loss": (
         "found = stepper.differentiate(state, batch, statistics)",

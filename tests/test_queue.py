@@ -16,7 +16,7 @@ from torch import nn
 
 from pipeline import queue as module
 from pipeline.momentum import follow, target_of
-from pipeline.queue import KeyQueue, ages, drift, empty, enqueued, of_tensors
+from pipeline.queue import KeyQueue, ages, drift, empty, enqueued, of_tensors, wear
 from pipeline.spec import Refusal, SpecError, parse
 from pipeline.targets import Momentum, momentum_at
 
@@ -128,6 +128,28 @@ def test_drift_is_one_minus_the_cosine() -> None:
     a = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
     b = torch.tensor([[2.0, 0.0], [1.0, 0.0], [-3.0, -3.0]])
     assert drift(a, b).tolist() == pytest.approx([0, 1, 2])
+
+
+def test_wear_is_the_mean_age_and_drift_of_keys_of_all_ages() -> None:
+    queue = empty(6, 2, torch.float32)
+    assert wear(queue, 5, 2, lambda epoch, samples: torch.zeros(0, 2)) == (0.0, 0.0)
+    asked = []
+    for step in range(4):  # samples 0 1, 2 3, 4 5, 6 7; the first two are forgotten
+        queue = enqueued(
+            queue, torch.tensor([[1.0, 0.0], [0.0, 1.0]]), {"sample": torch.tensor([2 * step, 2 * step + 1])}, step
+        )
+
+    def look(epoch: int, samples: Any) -> torch.Tensor:
+        asked.append((epoch, samples.tolist()))
+        return torch.tensor([[1.0, 0.0]]).expand(len(samples), 2)
+
+    age, drifted = wear(queue, 4, 2, look)
+    assert asked == [(0, [2, 3]), (1, [4, 5, 6, 7])]
+    assert age == 2.0
+    assert drifted == pytest.approx(0.5)
+    asked.clear()
+    wear(queue, 4, 2, look, most=2)
+    assert asked == [(0, [2]), (1, [7])]
 
 
 def test_the_queue_says_what_it_is() -> None:
