@@ -98,7 +98,9 @@ def write(name: str, spec: Specification, shards: Shards) -> list[Finding]:
             _chart(findings, label, spec, folder)
         write_json(folder / "findings.json", [asdict(finding) for finding in findings])
         card = shards.card
-        write_json(folder / "cost.json", cost(spec.training.global_batch, dim, shares=priors(card, "train")))
+        candidates = spec.space.sampler.candidates(spec.training.global_batch, spec.space.crossed)
+        counted = cost(spec.training.global_batch, dim, shares=priors(card, "train"), candidates=candidates)
+        write_json(folder / "cost.json", counted)
         write_json(folder / "gate.json", gate_file(findings))
     return findings
 

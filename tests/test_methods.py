@@ -312,7 +312,12 @@ def in_double(name: str, folder: str, micro_batch: int | None) -> tuple[list[flo
 
 def on_rank(rank: int, world: int, port: int, folder: str, result: str, micro_batch: str) -> None:
     meet(rank, world, port)
-    found = {name: in_double(name, folder, int(micro_batch) or None) for name in SETTINGS}
+    found: dict[str, Any] = {name: in_double(name, folder, int(micro_batch) or None) for name in SETTINGS}
+    wrong = mutated(loop, "z = found.keys[1::2]", "z = collectives.own(found.keys)[1::2]")
+    try:
+        wrong["train"](moco(), training(), Shards(Path(folder)), CPU, lambda row: None)
+    except Refusal as refusal:
+        found["a queue a rank"] = str(refusal)
     if rank == world - 1:
         torch.save(found, result)
     dist.destroy_process_group()
@@ -339,6 +344,22 @@ def test_micro_batches_and_ranks_change_no_number(name: str, way: str, ways: dic
     assert mine == pytest.approx(losses, abs=1e-9)
     for part, value in weights.items():
         torch.testing.assert_close(found[part], value, rtol=0, atol=1e-9, msg=part)
+
+
+def test_a_queue_of_each_rank_for_itself_is_refused_at_once(ways: dict[str, dict[str, Any]]) -> None:
+    told = ways["2 x 2"]["a queue a rank"]
+    assert told == "step 0: the queue differs between ranks; their processors do not compute alike"
+
+
+def test_a_copy_that_follows_once_a_micro_batch_is_told(shards: Shards) -> None:
+    old = "follow(state.target, network, space.target.at(batch.step, batches.steps))"
+    wrong = mutated(loop, old, f"[{old} for _ in stepper.division.parts]")
+    four = Machine(processes=1, device="cpu", threads=1, micro_batch=4)
+    right = [row.loss for row in run(moco(), training(epochs=3), shards, four).curve]
+    assert right == pytest.approx([row.loss for row in run(moco(), training(epochs=3), shards).curve], abs=1e-4)
+    found: list[float] = []
+    wrong["train"](moco(), training(epochs=3), shards, four, lambda row: found.append(row.loss))
+    assert max(abs(one - other) for one, other in zip(found, right, strict=True)) > 1e-3
 
 
 def test_four_ranks_without_micro_batches_are_one_process(tmp_path: Path, ways: dict[str, dict[str, Any]]) -> None:

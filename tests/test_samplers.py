@@ -200,6 +200,27 @@ def test_a_column_that_is_not_there_is_named_with_the_nearest(kind: str) -> None
         sampler_of({"kind": kind, **settings}).contrast(torch.randn(4, 3), rows, "cosine", 0.2, "l2")
 
 
+@pytest.mark.parametrize("crossed", [False, True])
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: "-".join(map(str, row[0].values())))
+def test_no_anchor_has_more_candidates_than_a_sampler_says_and_of_strangers_it_has_as_many(
+    row: Row, crossed: bool
+) -> None:
+    settings = row[0]
+    crossed = crossed or settings["kind"] == "queue"  # whose target is always another network
+    if settings["kind"] in ("threshold", "no_duplicates"):
+        settings = {**settings, "above": 2.0} if "above" in settings else {**settings, "columns": []}
+    rows = tensors({**columns_of([n // 2 for n in range(12)], [0, 1] * 6, 0), "label": [n // 2 for n in range(12)]})
+    rows["group"], rows["content"] = rows["sample"] + 100, rows["sample"]
+    queue = torch.randn(9, 4), {"sample": torch.arange(50, 59), "group": torch.arange(150, 159)}
+    z = torch.randn(12, 4)
+    sampler = sampler_of(settings)
+    contrast = sampler.contrast(
+        z, rows, "cosine", 0.2, "l2", *((z, rows) if crossed else ()), beside=Beside(crossed, queue)
+    )
+    most = sampler.candidates(6, crossed)
+    assert contrast.count("candidates").tolist() == [most] * 12
+
+
 # -- stratified --------------------------------------------------------------------------------------------------------
 
 

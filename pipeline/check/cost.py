@@ -18,31 +18,39 @@ def priors(card: DataCard, split: str) -> dict[str, list[float]]:
     }
 
 
-def cost(batch: int, dim: int, ranks: int = 1, shares: Mapping[str, Sequence[float]] | None = None) -> dict[str, Any]:
-    """Counts and bytes of the in-batch contrast of ``batch`` samples, two views each, z of ``dim`` numbers.
+def cost(
+    batch: int,
+    dim: int,
+    ranks: int = 1,
+    shares: Mapping[str, Sequence[float]] | None = None,
+    candidates: int | None = None,
+) -> dict[str, Any]:
+    """Counts and bytes of the contrast of ``batch`` samples, two views each, z of ``dim`` numbers.
 
     Args:
         batch: B, samples in the global batch.
         dim: D, width of z.
         ranks: processes that each hold B / ranks samples.
         shares: for each label column, the share of each class.
+        candidates: K of an anchor, where the sampler has others than all other views of the batch (2B-1).
 
     Returns:
         Plain data: views, candidates K of an anchor, log K (nats), logits, positives, negatives, entries and bytes of
         the similarity matrix (which is not stored), floating-point operations of its product, elements and bytes
-        gathered over ranks, expected false negatives of an anchor for each column, (2B-2)·Σp² (Chuang et al. 2020, 2).
+        gathered over ranks, expected false negatives of an anchor for each column, (K-1)·Σp² (Chuang et al. 2020, 2).
     """
     views = 2 * batch
-    entries = views * views
+    candidates = views - 1 if candidates is None else candidates
+    entries = views * max(views, candidates + 1)
     return {
         "samples": batch,
         "views": views,
-        "candidates": views - 1,
-        "log_k": math.log(views - 1),
-        "logits": views * (views - 1),
+        "candidates": candidates,
+        "log_k": math.log(candidates),
+        "logits": views * candidates,
         "positives": views,
-        "negatives": views * (views - 2),
-        "negatives_per_anchor": views - 2,
+        "negatives": views * (candidates - 1),
+        "negatives_per_anchor": candidates - 1,
         "matrix_entries": entries,
         "matrix_bytes": {"float32": 4 * entries, "float16": 2 * entries},
         "product_operations": 2 * entries * dim,
@@ -51,6 +59,6 @@ def cost(batch: int, dim: int, ranks: int = 1, shares: Mapping[str, Sequence[flo
         "gathered_from_others": views * dim // ranks * (ranks - 1),
         "same_class_share": {name: sum(share * share for share in prior) for name, prior in (shares or {}).items()},
         "false_negatives_per_anchor": {
-            name: (views - 2) * sum(share * share for share in prior) for name, prior in (shares or {}).items()
+            name: (candidates - 1) * sum(share * share for share in prior) for name, prior in (shares or {}).items()
         },
     }

@@ -69,6 +69,18 @@ def similarity_chart(curve: Mapping[str, Sequence[float]]) -> str:
     return _svg(draw, "Mean similarity of positives and of negatives at every step")
 
 
+def course_chart(curve: Mapping[str, Sequence[float]], column: str, words: str, title: str) -> str:
+    """One column of the curve that is at least 0."""
+
+    def draw(axes: Any) -> None:
+        values = thinned(curve[column])
+        axes.plot(thinned(curve["step"]), values, color=BLUE, linewidth=1.6)
+        axes.set_ylim(0, 1.15 * max([*values, 1e-9]))
+        _named(axes, "step", words)
+
+    return _svg(draw, title)
+
+
 def histogram_chart(counts: Mapping[str, Sequence[int]], low: float, high: float) -> str:
     """The distributions of the similarities of positives and of negatives, each scaled to its own peak."""
 

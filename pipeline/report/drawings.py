@@ -10,16 +10,27 @@ from pipeline.report import charts
 from pipeline.report.collect import Result
 from pipeline.report.figures import LAYERS, MOVED, UNMOVED, knn, labels
 
+COURSES = {
+    "rank": ("effective_rank", "effective rank of z", "Effective rank of z when each epoch began"),
+    "drift": ("key_drift", "1 - cosine", "How far queued keys are from those that are made now"),
+}
+"""A column of the curve that is drawn by itself, where it is not 0 throughout."""
+
 
 def drawings(result: Result, prefix: str) -> dict[str, Any]:
     """Every chart of a spec that its results allow; ``probes`` is a mapping of (label, probe) to a chart."""
-    found: dict[str, Any] = dict.fromkeys(("loss", "similarity", "spectrum", "histogram_h", "histogram_z"))
+    found: dict[str, Any] = dict.fromkeys(
+        ("loss", "similarity", "rank", "drift", "spectrum", "histogram_h", "histogram_z")
+    )
     found["probes"] = {}
     if result.curve is not None:
         found["loss"] = charts.loss_chart(result.curve)
         found["points"] = -(-len(result.curve["loss"]) // charts.POINTS)
         if {"positive_similarity", "negative_similarity"} <= result.curve.keys():
             found["similarity"] = charts.similarity_chart(result.curve)
+        for name, (column, words, title) in COURSES.items():
+            if max(result.curve.get(column, [0.0])) > 0:
+                found[name] = charts.course_chart(result.curve, column, words, title)
     if result.audited is not None and any(result.audited.spectra.values()):
         found["spectrum"] = charts.spectrum_chart(result.audited.spectra)
     histograms = result.audited.similarities if result.audited is not None else None

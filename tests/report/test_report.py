@@ -76,7 +76,7 @@ def put(stage: str, name: str, file: str, content: Any) -> None:
     path.write_text(content if isinstance(content, str) else json.dumps(content))
 
 
-def make(name: str, label: str, data: str = "digits") -> None:
+def make(name: str, label: str, data: str = "digits", drift: float = 0.0) -> None:
     """Everything that the stages write, in small."""
     canvas = {"channels": 1, "height": 12, "width": 12, "fit": "pad", "background": 0}
     column = {"kind": "class", "classes": ["0", label], "counts": {"train": [700, 723], "test": [200, 174]}}
@@ -97,8 +97,8 @@ def make(name: str, label: str, data: str = "digits") -> None:
     summary = {"steps": 1320, "epochs": 120, "candidates": 255, "starts_at": 5.541264, "loss": 0.228341}
     summary |= {"positive_similarity": 0.954127, "negative_similarity": -0.000715, "parameters": 92896}
     put("pretrain", name, "summary.json", summary)
-    steps = [f"{step},{step // 11},{5 / (1 + step)},5.541,0.9,0.1" for step in range(1320)]
-    head = "step,epoch,loss,starts_at,positive_similarity,negative_similarity"
+    steps = [f"{step},{step // 11},{5 / (1 + step)},5.541,0.9,0.1,{1 + step / 300},{drift}" for step in range(1320)]
+    head = "step,epoch,loss,starts_at,positive_similarity,negative_similarity,effective_rank,key_drift"
     put("pretrain", name, "curve.csv", "\n".join([head, *steps, ""]))
     (Path("work/pretrain") / name / "views.png").write_bytes(PNG)
     put("probe", name, "figures.json", {"rows": rows(label)})
@@ -181,6 +181,15 @@ def test_every_figure_on_the_page_is_the_one_in_metrics_json_and_every_accuracy_
     named = {name for _, name, _, _ in page.figures}
     assert {name for name in metrics["digits"] if "knn" in name or "linear" in name} <= named
     assert {"loss", "loss_at_chance", "effective_rank_h", "label.false_negatives", "kept", "seen"} <= named
+
+
+def test_the_drift_of_keys_is_drawn_where_there_is_a_queue(folder: Path) -> None:
+    page, _ = made()
+    assert "Directions in use while training" in page.text
+    assert "Drift of the queue" not in page.text
+    make("digits", "label", drift=0.25)
+    page, _ = made()
+    assert "Drift of the queue" in page.text
 
 
 def test_metrics_are_flat_and_equal_the_stages_files(folder: Path) -> None:
