@@ -1,0 +1,278 @@
+"""Every method on CIFAR-10 under one clock, SimCLR's ablations, and what a batch of 8,192 costs.
+
+    python tests/benchmarks/methods.py table --seconds 120 --seeds 0 1 2      (each method's kNN on h)
+    python tests/benchmarks/methods.py ablations --epochs 3                   (SimCLR's, and MoCo's momentum and drift)
+    python tests/benchmarks/methods.py batch --samples 8192 --micro 256       (time and memory of a step, beside plain ones)
+
+One encoder (``small_residual`` with batch norm: 0.307 M parameters), batch 256 in norm groups of 128, SGD 0.12 with
+momentum 0.9 and decay 5e-4, a cosine with 100 steps of warm-up, bf16, SimCLR's views for pictures of 32 pixels without
+blur. Every run is a process of its own; what is done is not redone. kNN on h of the test split, k = 200, temperature
+0.1, the whole training split as bank; chance is 0.1. Writes results/methods.json and methods.md beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BATCH, GROUP, WARMUP = 256, 128, 100
+ENCODER = {"kind": "small_residual", "widths": [32, 64, 128], "strides": [1, 2, 2], "groups": None}
+SGD = {"kind": "sgd", "learning_rate": 0.12, "momentum": 0.9, "weight_decay": 5e-4}
+HEAD: dict[str, Any] = {"kind": "mlp", "hidden": 128, "dim": 128, "boundary": "h"}
+NORMED, PREDICTOR = {**HEAD, "norm": "batch"}, {"kind": "mlp", "hidden": 256, "norm": "batch"}
+SLOW = {"kind": "momentum", "m": 0.99, "schedule": "cosine"}
+NONE: dict[str, Any] = {"temperature": None}
+METHODS: dict[str, dict[str, Any]] = {
+    "simclr": {},
+    "moco_v2": {
+        "target": {**SLOW, "schedule": "constant"},
+        "sampler": {"kind": "queue", "length": 4096, "in_batch": False},
+    },
+    "moco_v3": {"target": SLOW, "projection": {**NORMED, "last_norm": "batch"}, "predictor": PREDICTOR},
+    "byol": {"target": SLOW, "projection": NORMED, "predictor": PREDICTOR, **NONE}
+    | {"objective": {"kind": "regression", "form": "squared_distance"}},
+    "simsiam": {"target": "stop_gradient", "predictor": {**PREDICTOR, "hidden": 32}, **NONE}
+    | {"projection": {**NORMED, "layers": 3, "last_norm": "batch"}}
+    | {"objective": {"kind": "regression", "form": "negative_cosine"}},
+    "debiased": {"objective": {"kind": "debiased", "prior": {"column": "label"}}},
+    "hard_negative": {"objective": {"kind": "hard_negative", "prior": 0.1, "hardness": 0.5}},
+    "supcon": {"objective": {"kind": "supervised"}, "sampler": {"kind": "same_label", "column": "label"}},
+}
+CROP = [{"kind": "resized_crop", "area": [0.08, 1.0], "ratio": [0.75, 1.3333]}]
+FLIP = [{"kind": "horizontal_flip", "probability": 0.5}]
+COLOUR = [
+    {"kind": "color_jitter", "brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1, "probability": 0.8},
+    {"kind": "grayscale", "probability": 0.2},
+]
+SPACE: dict[str, Any] = {
+    "preset": None,
+    "invariances": [*CROP, *FLIP, *COLOUR],
+    "views": {"kind": "pair"},
+    "preserves": ["label"],
+    "projection": HEAD,
+    "predictor": None,
+    "target": "same",
+    "normalization": "l2",
+    "metric": "cosine",
+    "temperature": 0.2,
+    "sampler": {"kind": "in_batch"},
+    "objective": {"kind": "nt_xent"},
+}
+ABLATIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "composition: crop": ({"invariances": [*CROP, *FLIP]}, {}),
+    "composition: colour": ({"invariances": [*FLIP, *COLOUR]}, {}),
+    "composition: both": ({}, {}),
+    "head: none": ({"projection": {"kind": "none"}}, {}),
+    "head: linear": ({"projection": {"kind": "linear", "dim": 128, "boundary": "h"}}, {}),
+    **{f"batch: {size}": ({}, {"global_batch": size, "norm_group": min(size, GROUP)}) for size in (64, 128, 512, 1024)},
+    **{f"length: {times}": ({}, {"times": times}) for times in (2, 4)},
+    **{
+        f"momentum: {m}": ({**METHODS["moco_v2"], "target": {**SLOW, "m": m, "schedule": "constant"}}, {})
+        for m in (0.0, 0.9, 0.99, 0.999)
+    },
+}
+
+
+class Over(Exception):
+    """The time is over."""
+
+
+def trained(space: Any, shards: Any, seed: int, epochs: int, seconds: float | None, **changes: Any) -> Any:
+    """Train for some epochs; with ``seconds``: the result, or None where it took longer, and the time of a step."""
+    from pipeline.machine import Machine
+    from pipeline.spec import parse
+    from pipeline.training import train
+    from pipeline.training_section import Training
+
+    section = {"encoder": ENCODER, "start": {"kind": "untrained"}, "global_batch": BATCH, "norm_group": GROUP}
+    section |= {"epochs": epochs, "optimizer": SGD, "precision": "bf16", "seed": seed, **changes}
+    per_epoch = shards.card.splits["train"] // section["global_batch"]
+    section["schedule"] = {"kind": "cosine", "warmup_epochs": min(WARMUP / per_epoch, epochs / 4)}
+    times: list[float] = []
+
+    def told(_: Any) -> None:
+        times.append(time.monotonic())
+        if seconds is not None and times[-1] - started > seconds:
+            raise Over
+
+    started = time.monotonic()
+    try:
+        done = train(space, parse(section, Training, "training"), shards, Machine(processes=1, device="cpu"), told)
+    except Over:
+        done = None
+    return done, (times[-1] - times[0]) / max(1, len(times) - 1), time.monotonic() - started
+
+
+def child(work: Path, name: str, seed: int, seconds: float | None, epochs: int) -> dict[str, Any]:
+    """One run in this process."""
+    from pipeline.shards import Shards
+    from pipeline.space import LatentSpace
+    from pipeline.spec import parse
+
+    of_space, of_training = (METHODS[name], {}) if name in METHODS else ABLATIONS[name]
+    space: LatentSpace = parse({**SPACE, **of_space}, LatentSpace, "space")
+    shards = Shards(work / "shard")
+    of_training = dict(of_training)
+    epochs *= of_training.pop("times", 1)
+    if seconds is not None:
+        _, step, _ = trained(space, shards, seed, 2, min(20.0, seconds / 4), **of_training)
+        epochs = max(1, int(seconds / (step * (shards.card.splits["train"] // BATCH) * 1.05)))
+    done, step, used = trained(space, shards, seed, epochs, None, **of_training)
+    found = {"name": name, "seed": seed, "epochs": epochs, "steps": len(done.curve), "seconds": round(used, 1)}
+    found |= {"step_ms": round(1000 * step, 1), "loss": done.curve[-1].loss, "key_drift": done.curve[-1].key_drift}
+    return (
+        found
+        | {layer: round(accuracy, 4) for layer, accuracy in knn(done.network.eval(), shards)}
+        | {"effective_rank_z": round(done.curve[-1].effective_rank, 2)}
+    )
+
+
+def knn(network: Any, shards: Any) -> list[tuple[str, float]]:
+    """kNN accuracy of the test split on h and on z."""
+    import numpy as np
+    import torch
+
+    from pipeline.neighbours import nearest_rows, unit
+    from pipeline.probes.knn import vote
+
+    rows: dict[str, list[Any]] = {}
+    for split in ("train", "test"):
+        images = torch.from_numpy(shards.images(split))
+        with torch.inference_mode():
+            both = [network(part.float() / 255) for part in images.split(512)]
+        rows[split] = [torch.cat([each[layer] for each in both]).float().numpy() for layer in (0, 1)]
+    labels = {split: shards.labels(split)["label"] for split in rows}
+    found = []
+    for layer, name in enumerate(("knn_h", "knn_z")):
+        similarity, index = nearest_rows(unit(rows["test"][layer]), unit(rows["train"][layer]), 200)
+        answers = vote(similarity, labels["train"][index], 0.1, 10)
+        found.append((name, float(np.mean(answers == labels["test"]))))
+    return found
+
+
+def batch(samples: int, micro: int) -> dict[str, Any]:
+    """Seconds of one step of ``samples`` with micro-batches, of plain steps of ``micro``, and the peak of memory."""
+    import numpy as np
+    import torch
+
+    sys.path.insert(0, str(ROOT))
+    from pipeline.batches import Batch, row_columns
+    from pipeline.encoders import SmallResidual
+    from pipeline.groups import Division, Statistics
+    from pipeline.network import build_network
+    from pipeline.projections import MLPProjection
+    from pipeline.space import LatentSpace
+    from pipeline.spec import parse
+    from pipeline.state import State
+    from pipeline.step import Stepper
+
+    space: LatentSpace = parse(SPACE, LatentSpace, "space")
+    encoder = parse(ENCODER, SmallResidual, "encoder")
+    projection = parse(HEAD, MLPProjection, "projection")
+    network = build_network(encoder, projection, [0.5] * 3, [0.25] * 3, 0).train()
+    state = State(network, torch.optim.SGD(network.parameters(), lr=0.1))
+
+    def step(count: int, part: int | None) -> float:
+        rows = np.arange(count)
+        views = torch.rand(2 * count, 3, 32, 32)
+        made = Batch(0, 0, 0.0, rows, (views,), (row_columns(rows, (0, 1), {}, "cpu"),))
+        started = time.monotonic()
+        network.zero_grad()
+        statistics = Statistics(network)
+        Stepper(space, 0, Division.of(count, 0, GROUP, part), network, None).differentiate(state, made, statistics)
+        state.optimizer.step()
+        statistics.apply()
+        return time.monotonic() - started
+
+    step(micro, None)
+    plain = min(step(micro, None) for _ in range(3))
+    whole = step(samples, micro)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    ratio = whole / (plain * samples / micro)
+    return {"samples": samples, "micro_batch": micro, "step_s": round(whole, 2), "plain_step_s": round(plain, 3)} | {
+        "against_plain_steps_of_all": round(ratio, 2),
+        "peak_gib": round(peak, 2),
+    }
+
+
+def main() -> None:
+    """Run what is not done yet, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("table", "ablations", "batch"))
+    parser.add_argument("--seconds", type=float, default=120.0, help="of training, for each run of the table")
+    parser.add_argument("--epochs", type=int, default=3, help="of each ablation")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--samples", type=int, default=8192)
+    parser.add_argument("--micro", type=int, default=256)
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data" / "natural")
+    parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    seconds = given.seconds if given.what == "table" else None
+    if given.child:
+        work, name, seed = given.child
+        print(json.dumps(child(Path(work), name, int(seed), seconds, given.epochs)))
+        return
+    if given.what == "batch":
+        print(json.dumps(batch(given.samples, given.micro), indent=1))
+        return
+    if not (given.data / "cifar10_train.tar.gz").is_file():
+        print(f"skipped: cifar10_train.tar.gz is not in {given.data}; name its folder with --data")
+        return
+    given.out.mkdir(parents=True, exist_ok=True)
+    store = given.out / "methods.json"
+    runs: dict[str, Any] = json.loads(store.read_text()) if store.exists() else {}
+    with tempfile.TemporaryDirectory() as folder:
+        sharded(given.data, Path(folder))
+        for seed in given.seeds:
+            for name in METHODS if given.what == "table" else ABLATIONS:
+                key = f"{name}, seed {seed}"
+                if key in runs:
+                    continue
+                arguments = [given.what, "--seconds", str(given.seconds), "--epochs", str(given.epochs)]
+                command = [sys.executable, __file__, *arguments, "--child", folder, name, str(seed)]
+                variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+                done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True)
+                runs[key] = json.loads(done.stdout.splitlines()[-1])
+                store.write_text(json.dumps(runs, indent=1) + "\n")
+                print(key, runs[key], flush=True)
+    (given.out / "methods.md").write_text(table(list(runs.values())))
+    print(table(list(runs.values())))
+
+
+def sharded(data: Path, work: Path) -> None:
+    """Shard CIFAR-10."""
+    sys.path.insert(0, str(ROOT))
+    from pipeline.data import DataSpec
+    from pipeline.sharding import shard
+    from pipeline.spec import parse, read_yaml
+
+    path = ROOT / "specs" / "examples" / "data" / "cifar10.yaml"
+    (work / "shard").mkdir()
+    shard(parse(read_yaml(path), DataSpec, str(path)), "cifar10", data, work / "shard")
+
+
+def table(runs: list[dict[str, Any]]) -> str:
+    """A line a method: the mean over seeds, and the least and the largest kNN."""
+    columns = ("epochs", "step_ms", "knn_h", "knn_z", "effective_rank_z", "key_drift")
+    lines = ["| method | seeds | " + " | ".join(columns) + " | knn_h from, to |", "|---" * (len(columns) + 3) + "|"]
+    for name in dict.fromkeys(run["name"] for run in runs):
+        mine = [run for run in runs if run["name"] == name]
+        means = [f"{sum(run[column] for run in mine) / len(mine):.4g}" for column in columns]
+        ends = f"{min(run['knn_h'] for run in mine):.3f}, {max(run['knn_h'] for run in mine):.3f}"
+        lines.append(f"| {name} | {len(mine)} | " + " | ".join(means) + f" | {ends} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
