@@ -346,6 +346,18 @@ def test_micro_batches_and_ranks_change_no_number(name: str, way: str, ways: dic
         torch.testing.assert_close(found[part], value, rtol=0, atol=1e-9, msg=part)
 
 
+@pytest.mark.parametrize("name", ["moco", "byol"])
+def test_in_bf16_micro_batches_change_rounding_alone(name: str, shards: Shards) -> None:
+    of_space, of_training = SETTINGS[name]
+    plain = {"kind": "sgd", "learning_rate": 0.1, "momentum": 0.5, "weight_decay": 1e-4}
+    spec = training(optimizer=plain, precision="bf16", **of_training)
+    whole = run(space(**of_space), spec, shards)
+    parts = run(space(**of_space), spec, shards, Machine(processes=1, device="cpu", threads=1, micro_batch=4))
+    assert [row.loss for row in parts.curve] == pytest.approx([row.loss for row in whole.curve], abs=2e-3)
+    for name_, value in whole.network.state_dict().items():
+        torch.testing.assert_close(parts.network.state_dict()[name_], value, rtol=0.02, atol=2e-3, msg=name_)
+
+
 def test_a_queue_of_each_rank_for_itself_is_refused_at_once(ways: dict[str, dict[str, Any]]) -> None:
     told = ways["2 x 2"]["a queue a rank"]
     assert told == "step 0: the queue differs between ranks; their processors do not compute alike"

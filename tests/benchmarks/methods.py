@@ -2,7 +2,7 @@
 
     python tests/benchmarks/methods.py table --seconds 120 --seeds 0 1 2      (each method's kNN on h)
     python tests/benchmarks/methods.py ablations --epochs 3                   (SimCLR's, and MoCo's momentum and drift)
-    python tests/benchmarks/methods.py batch --samples 8192 --micro 256       (time and memory of a step, beside plain ones)
+    python tests/benchmarks/methods.py batch --samples 8192 --micro 256       (time and memory of a step)
 
 One encoder (``small_residual`` with batch norm: 0.307 M parameters), batch 256 in norm groups of 128, SGD 0.12 with
 momentum 0.9 and decay 5e-4, a cosine with 100 steps of warm-up, bf16, SimCLR's views for pictures of 32 pixels without
