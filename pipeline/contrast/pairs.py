@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from pipeline.contrast.relation import Listed
+from pipeline.contrast.codes import Listed
 from pipeline.contrast.requests import LogSumExp, Request, softplus
 from pipeline.contrast.unit_length import chunks
 from pipeline.metrics import Metric

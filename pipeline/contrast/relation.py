@@ -20,68 +20,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor
+
+from pipeline.contrast.codes import Codes, Listed, Pairs
 
 Over = Literal["positives", "negatives", "candidates"]
 
 PAIRS_PER_ROW = 4
 """Pairs are listed up to this many times A + C; above it blocks are compared, so that memory stays linear."""
-
-
-class Codes(NamedTuple):
-    """One rule's integers: of the anchors (A,) and of the candidates (C,), int64, equal where the rule holds."""
-
-    anchors: Tensor
-    candidates: Tensor
-
-    def tile(self, rows: slice, columns: slice) -> Tensor:
-        """Where the rule holds in a block of anchors by candidates: bool."""
-        return self.anchors[rows, None] == self.candidates[None, columns]
-
-    def at(self, pairs: Pairs) -> Tensor:
-        """Where the rule holds in a list of pairs: bool (P,)."""
-        return self.anchors[pairs.rows] == self.candidates[pairs.columns]
-
-    def pairs(self, limit: float) -> Pairs | None:
-        """All pairs for which the rule holds, by anchor; None where they are more than ``limit``."""
-        ordered, order = self.candidates.sort()
-        first = torch.searchsorted(ordered, self.anchors)
-        counts = torch.searchsorted(ordered, self.anchors, right=True) - first
-        total = int(counts.sum())
-        if total > limit:
-            return None
-        device = self.anchors.device
-        rows = torch.arange(len(counts), device=device).repeat_interleave(counts, output_size=total)
-        start = first - (counts.cumsum(0) - counts)
-        return Pairs(rows, order[torch.arange(total, device=device) + start[rows]])
-
-
-class Pairs(NamedTuple):
-    """A list of pairs: anchor (P,) and candidate (P,), int64."""
-
-    rows: Tensor
-    columns: Tensor
-
-    def where(self, keep: Tensor) -> Pairs:
-        """The pairs at which ``keep`` (P,) is true."""
-        return Pairs(self.rows[keep], self.columns[keep])
-
-    def __add__(self, other: object) -> Pairs:
-        if not isinstance(other, Pairs):
-            return NotImplemented
-        return Pairs(torch.cat([self.rows, other.rows]), torch.cat([self.columns, other.columns]))
-
-
-class Listed(NamedTuple):
-    """A relation as two lists without a pair in common; all other pairs are negatives."""
-
-    positive: Pairs
-    excluded: Pairs
-    single: bool
-    """Every anchor has exactly one positive, and the positives are in the anchors' order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,42 +76,63 @@ class Relation:
         return not self.bars and self.dropped is None and self.only is None
 
     @cached_property
+    def positives(self) -> Listed | None:
+        """The positives alone as a list (nothing is said of the excluded); None where it would be long."""
+        if self.known is not None:
+            return self.known
+        group = self.group.pairs(math.inf if self.only is not None else self._limit)
+        if group is None:
+            return None
+        positive = group.where(~self.own.at(group))
+        row = torch.arange(len(self.own.anchors), device=positive.rows.device)
+        return Listed(
+            positive, group.where(torch.zeros_like(group.rows, dtype=torch.bool)), torch.equal(positive.rows, row)
+        )
+
+    @cached_property
     def listed(self) -> Listed | None:
         """The relation as lists of pairs; None where they would be long."""
         if self.known is not None:
             return self.known
-        chosen = self.dropped is not None or self.only is not None  # told by pairs, so it must be listed
-        limit = math.inf if chosen else PAIRS_PER_ROW * (len(self.own.anchors) + len(self.own.candidates))
-        own, group = self.own.pairs(limit), self.group.pairs(limit)
-        if own is None or group is None:
+        if self.only is not None or self._excluded is None or self._excluded[1]:
             return None
-        excluded = own
+        assert self.positives is not None
+        return Listed(self.positives.positive, self._excluded[0], self.positives.single)
+
+    @cached_property
+    def _excluded(self) -> tuple[Pairs, tuple[Codes, ...]] | None:
+        """Excluded pairs as a list without those of long rules, and the long rules; None where own or group is long."""
+        excluded = self.own.pairs(self._limit)
+        if excluded is None or self.positives is None:
+            return None
         before: tuple[Codes, ...] = (self.own, self.group)
+        long = []
         for rule in self.barring:
-            barred = rule.pairs(limit)
+            barred = rule.pairs(self._limit)
             if barred is None:
-                return None
+                long.append(rule)
+                continue
             new = ~torch.stack([each.at(barred) for each in before]).any(0)
             excluded, before = excluded + barred.where(new), (*before, rule)
         if self.dropped is not None:
             new = ~torch.stack([each.at(self.dropped) for each in before]).any(0)
             excluded = excluded + self.dropped.where(new)
-        positive = group.where(~self.own.at(group))
-        row = torch.arange(len(self.own.anchors), device=positive.rows.device)
-        return Listed(positive, excluded, torch.equal(positive.rows, row))
+        return excluded, tuple(long)
+
+    @property
+    def _limit(self) -> int:
+        return PAIRS_PER_ROW * (len(self.own.anchors) + len(self.own.candidates))
 
     def short(self, over: Over) -> Listed | None:
         """The candidates that are ``over`` as a short list, in the place of the positives; None: they are not few."""
-        if self.only is None:
-            return self.listed if over == "positives" else None
-        assert self.listed is not None
-        none = Pairs(self.only.rows[:0], self.only.columns[:0])
-        if over == "positives":
-            return self.listed
-        return Listed(self.only if over == "negatives" else self.listed.positive + self.only, none, False)
+        if over == "positives" or self.only is None:
+            return self.positives if over == "positives" else None
+        assert self.positives is not None
+        pairs = self.only if over == "negatives" else self.positives.positive + self.only
+        return Listed(pairs, self.positives.excluded, False)
 
     def tile(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
-        """The positives and the negatives in a block of anchors by candidates: two bool tensors."""
+        """The positives and the negatives in a block, by the rules alone: two bool tensors."""
         own, group = self.own.tile(rows, columns), self.group.tile(rows, columns)
         neither = own | group
         for rule in self.barring:
@@ -173,13 +143,26 @@ class Relation:
     def counts(self) -> dict[Over, Tensor]:
         """How many candidates of each kind every anchor has: (A,), int64."""
         size, width = self.own.anchors.shape[0], self.own.candidates.shape[0]
-        if self.listed is not None:
-            positives = torch.bincount(self.listed.positive.rows, minlength=size)
+        if self.positives is not None:
+            positives = torch.bincount(self.positives.positive.rows, minlength=size)
             if self.only is not None:
                 negatives = torch.bincount(self.only.rows, minlength=size)
-                return {"positives": positives, "negatives": negatives, "candidates": positives + negatives}
-            candidates = width - torch.bincount(self.listed.excluded.rows, minlength=size)
-            return {"positives": positives, "negatives": candidates - positives, "candidates": candidates}
+            elif self.listed is not None:
+                negatives = width - torch.bincount(self.listed.excluded.rows, minlength=size) - positives
+            elif self._excluded is not None and len(self._excluded[1]) == 1:  # one long rule: all of it, and the rest
+                excluded, (rule,) = self._excluded
+                rest = self.positives.positive + excluded
+                rest = rest.where(~rule.at(rest))
+                negatives = width - rule.held() - torch.bincount(rest.rows, minlength=size)
+            else:
+                negatives = self._counted()[1]
+        else:
+            positives, negatives = self._counted()
+        return {"positives": positives, "negatives": negatives, "candidates": positives + negatives}
+
+    def _counted(self) -> tuple[Tensor, Tensor]:
+        """Positives and negatives of every anchor, counted block by block."""
+        size, width = self.own.anchors.shape[0], self.own.candidates.shape[0]
         positives = torch.zeros(size, dtype=torch.int64, device=self.own.anchors.device)
         negatives = torch.zeros_like(positives)
         for start in range(0, size, 512):
@@ -188,4 +171,7 @@ class Relation:
                 positive, negative = self.tile(rows, slice(left, left + 4096))
                 positives[rows] += positive.sum(1)
                 negatives[rows] += negative.sum(1)
-        return {"positives": positives, "negatives": negatives, "candidates": positives + negatives}
+        if self.dropped is not None:
+            rules = torch.stack([each.at(self.dropped) for each in (self.own, self.group, *self.barring)])
+            negatives -= torch.bincount(self.dropped.where(~rules.any(0)).rows, minlength=size)
+        return positives, negatives

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from pipeline.contrast.relation import Listed, Over, Pairs, Relation
+from pipeline.contrast.codes import Listed, Pairs
+from pipeline.contrast.relation import Over, Relation
 
 
 class Sizes(NamedTuple):
@@ -113,6 +114,12 @@ class Tiling:
             )
         return self._placed[over]
 
+    def _dropped(self, pairs: Pairs) -> list[Tensor]:
+        """For every block, where the pairs that are excluded one by one stand; placed once a walk."""
+        if "negatives" not in self._placed:
+            self._placed["negatives"] = self.place(pairs)
+        return self._placed["negatives"]
+
     def eraser(self, block: Block) -> Callable[[Tensor, Over, float], Tensor]:
         """A function that overwrites, in place, a block's entries that are not ``over``."""
         listed = self.relation.listed
@@ -124,5 +131,8 @@ class Tiling:
 
             return erase
         positive, negative = self.relation.tile(block.rows, block.columns)
+        if self.relation.dropped is not None:
+            places = self._dropped(self.relation.dropped)[block.number]
+            negative.view(-1)[places] = False
         others = {"positives": ~positive, "negatives": ~negative, "candidates": ~(positive | negative)}
         return lambda tile, over, value: tile.masked_fill_(others[over], value)

@@ -133,7 +133,7 @@ class Contrast:
     def positive(self) -> Tensor:
         """The mean logit of each anchor's positives: (A,); 0 where there are none."""
         total = self.total("identity", "positives")
-        if len(self.parts) == 1 and (listed := self.parts[0].relation.listed) is not None and listed.single:
+        if len(self.parts) == 1 and (listed := self.parts[0].relation.positives) is not None and listed.single:
             return total
         return total / self.count("positives").clamp(min=1)
 
