@@ -5,6 +5,7 @@ process; and what keeps a method without negatives from collapsing is what the p
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import os
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from ruamel.yaml import YAML
 from safetensors.torch import load
-from small import CPU, ROOT, sharded, space, training
+from small import CPU, ROOT, SPACE, TRAINING, sharded, space, training
 from test_ranks import meet, spawned
 from torch import Tensor
 from torch import distributed as dist
@@ -25,6 +27,7 @@ from pipeline.batches import Batches, content_codes, settled
 from pipeline.checkpoint import Checkpoints, read_checkpoint
 from pipeline.keys import Keys, permutation
 from pipeline.machine import Machine
+from pipeline.network import trained_network
 from pipeline.samplers import Queue
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
@@ -34,6 +37,7 @@ from pipeline.targets import Momentum, StopGradient
 from pipeline.training import Trained, start_network, train
 from pipeline.training_section import Training
 from pipeline.views import draw_view
+from stages import pretrain
 
 METHODS = sorted(path.stem for path in (ROOT / "specs" / "examples" / "methods").glob("*.yaml"))
 BATCH = 16
@@ -396,6 +400,35 @@ def on_four(rank: int, world: int, port: int, folder: str, result: str) -> None:
     if rank == 0:
         torch.save(found, result)
     dist.destroy_process_group()
+
+
+# -- what is left of it ------------------------------------------------------------------------------------------------
+
+
+def test_neither_predictor_nor_copy_is_in_what_is_handed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shards = sharded(tmp_path / "work" / "shard" / "small")
+    of_space, of_training = SETTINGS["byol"]
+    content = {"data": "small", "space": {**SPACE, **of_space}, "training": {**TRAINING, **of_training}}
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "work" / "check" / "x").mkdir(parents=True)
+    (tmp_path / "work" / "check" / "x" / "gate.json").write_text('{"gate": "pass"}')
+    with (tmp_path / "specs" / "x.yaml").open("w") as stream:
+        YAML(typ="safe").dump(content, stream)
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("PROCESSES", "1"), ("DEVICE", "cpu"), ("THREADS", "1"), ("MICRO_BATCH", "8")):
+        monkeypatch.setenv(f"LATENT_{name}", value)
+    pretrain.main(["x"])
+    folder = tmp_path / "work" / "pretrain" / "x"
+    names = {name.split(".")[0] for name in load((folder / "weights.safetensors").read_bytes())}
+    assert names == {"encoder", "projection", "mean", "std"}
+    network = trained_network(json.loads((folder / "network.json").read_text()), folder / "weights.safetensors")
+    assert network.predictor is None
+    spec = training(**of_training)
+    machine = Machine(processes=1, device="cpu", threads=1, micro_batch=8)
+    direct = run(space(**of_space), spec, shards, machine).network
+    assert all(torch.equal(value, direct.state_dict()[name]) for name, value in network.state_dict().items())
+    head = (folder / "curve.csv").read_text().splitlines()[0]
+    assert head.endswith("negative_similarity,effective_rank,key_age,key_drift")
 
 
 # -- what samplers need of the batches ---------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ DIM = 3
 
 
 class AgainstAList(RuleBasedStateMachine):
-    """Batches of any size, also larger than the queue; a resume; ranks that bring their parts."""
+    """Batches of any size, also larger than the queue, and a resume between any two."""
 
     enqueue = staticmethod(enqueued)
 
