@@ -1,4 +1,4 @@
-"""Signs of a collapse while there is still time: a few numbers of a fixed set of pictures, looked at once an epoch.
+"""Signs of a collapse while there is still time: a few numbers of a fixed set of pictures, looked at now and then.
 
 They are made in evaluation mode without a gradient, and of views that no epoch has, so training is the same with and
 without them. effective rank = exp(entropy of the covariance's eigenvalues as shares), Roy & Vetterli, "The effective
@@ -16,6 +16,8 @@ from torch import Tensor
 
 from pipeline.state import Row
 
+APART = 100
+"""Least steps between two looks; the first is at the untrained network, the second before twice as many."""
 PICTURES = 256
 """Of the training split that are looked at."""
 VIEWS_EPOCH = -2
@@ -49,11 +51,9 @@ def alarm(row: Row) -> str | None:
         return None
     if row.negative_similarity > ALIKE:
         return f"all vectors are one: views of different pictures have a mean cosine of {row.negative_similarity:.3f}"
-    if row.effective_rank < FLAT:
+    if row.effective_rank < FLAT and row.step >= 2 * APART:
         return f"the vectors lie on a line: effective rank {row.effective_rank:.2f} on a fixed set of pictures"
     gained = row.starts_at - row.loss
     if gained < UNTOLD * abs(row.starts_at):  # not where it has no start: that is no number
-        return (
-            f"nothing is told apart: the loss is {row.loss:.3f}, and {row.starts_at:.3f} where all are alike"
-        )
+        return f"nothing is told apart: the loss is {row.loss:.3f}, and {row.starts_at:.3f} where all are alike"
     return None

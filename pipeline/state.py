@@ -33,11 +33,11 @@ class Row:
     positive_similarity: float
     negative_similarity: float
     effective_rank: float
-    """Of z of a fixed set of pictures when the epoch began; 0 where they are one point."""
+    """Of z of a fixed set of pictures when it was last looked at; 0 where they are one point."""
     key_age: float = 0.0
-    """Mean steps since a key of the queue was made, when the epoch began; 0 where there is none."""
+    """Mean steps since a key of the queue was made, when it was last looked at; 0 where there is none."""
     key_drift: float = 0.0
-    """Mean 1 - cosine of queued keys and of those that the target makes of the same views, when the epoch began."""
+    """Mean 1 - cosine of queued keys and of those that the target made of the same views when last looked at."""
 
 
 COLUMNS = tuple(each.name for each in fields(Row))

@@ -22,7 +22,7 @@ from safetensors.torch import load
 from torch import Tensor
 
 from pipeline import collectives
-from pipeline.alarm import PICTURES, VIEWS_EPOCH, effective_rank
+from pipeline.alarm import APART, PICTURES, VIEWS_EPOCH, effective_rank
 from pipeline.batches import Batches, settled
 from pipeline.checkpoint import Checkpoints
 from pipeline.divergence import Diverged, check_gradient
@@ -195,9 +195,9 @@ def to_training_mode(state: State) -> None:
 
 @torch.no_grad()
 def looked_at(stepper: Stepper, state: State, batches: Batches, step: int) -> dict[str, float]:
-    """The effective rank of the fixed pictures, and the wear of the queue, at an epoch's first step and kept for its
-    others; it leaves no trace in the state."""
-    if step % batches.per_epoch:
+    """The effective rank of the fixed pictures, and the wear of the queue, at an epoch's first step, some epochs apart
+    where they are short, and as they were last at the others; it leaves no trace in the state."""
+    if step % (batches.per_epoch * -(-APART // batches.per_epoch)):
         last = state.curve[-1]
         return {"effective_rank": last.effective_rank, "key_age": last.key_age, "key_drift": last.key_drift}
     state.network.eval()

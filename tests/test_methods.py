@@ -137,6 +137,7 @@ def test_without_its_stop_gradient_a_method_without_negatives_collapses(
     stopped = declared.model_copy(update={"projection": declared.projection.model_copy(update={"last_norm": "none"})})
     fast = {"kind": "sgd", "learning_rate": 0.3, "momentum": 0.9, "weight_decay": 1e-4}
     spec = fitting(declared, epochs=30, optimizer=fast)
+    monkeypatch.setattr(loop, "APART", 1)
     healthy = run(stopped, spec, shards)
     monkeypatch.setattr(loop, "Stepper", mutated(step, "z.detach(), keys", "z, keys")["Stepper"])
     collapsed = run(stopped.model_copy(update={"target": StopGradient(kind="stop_gradient")}), spec, shards)
@@ -204,7 +205,8 @@ def test_moco_is_the_loop_written_out_plainly(shards: Shards) -> None:
     assert [row.loss for row in done.curve] == pytest.approx(losses, abs=2e-4)  # float32 against float64
 
 
-def test_keys_age_and_a_slower_copy_drifts_less(shards: Shards) -> None:
+def test_keys_age_and_a_slower_copy_drifts_less(shards: Shards, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "APART", 1)
     slow, fast = (
         run(space(target={**MOMENTUM, "m": m, "schedule": "constant"}, sampler=QUEUE), training(epochs=6), shards).curve
         for m in (0.99, 0.0)

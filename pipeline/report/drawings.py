@@ -11,7 +11,7 @@ from pipeline.report.collect import Result
 from pipeline.report.figures import LAYERS, MOVED, UNMOVED, knn, labels
 
 COURSES = {
-    "rank": ("effective_rank", "effective rank of z", "Effective rank of z when each epoch began"),
+    "rank": ("effective_rank", "effective rank of z", "Effective rank of z of the same pictures"),
     "drift": ("key_drift", "1 - cosine", "How far queued keys are from those that are made now"),
 }
 """A column of the curve that is drawn by itself, where it is not 0 throughout."""
