@@ -158,7 +158,9 @@ def train(
 def start_ranks(machine: Machine, precision: str) -> Accelerator:
     """Meet the other ranks, if there are any: they wait for one another no longer than the machine says."""
     from accelerate import Accelerator, InitProcessGroupKwargs
+    from accelerate.state import AcceleratorState
 
+    AcceleratorState._reset_state()  # it holds the precision of an earlier training in this process
     wait = InitProcessGroupKwargs(timeout=timedelta(seconds=machine.collective_timeout))
     accelerator = Accelerator(
         cpu=machine.chosen_device() == "cpu",

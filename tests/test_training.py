@@ -65,6 +65,13 @@ def test_two_runs_are_bitwise_equal(shards: Shards, once: Trained) -> None:
     assert torch.equal(again.views, once.views)
 
 
+def test_a_process_may_train_again_in_another_precision(shards: Shards, once: Trained) -> None:
+    half = trained(shards, space(), training(precision="bf16"))
+    assert half.curve[0].loss == pytest.approx(once.curve[0].loss, rel=0.02)
+    assert half.curve != once.curve
+    assert trained(shards, space(), training()).curve == once.curve
+
+
 def test_another_seed_is_another_run(shards: Shards, once: Trained) -> None:
     other = trained(shards, space(), training(seed=1))
     assert other.curve[0].loss != once.curve[0].loss
