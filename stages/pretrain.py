@@ -31,6 +31,7 @@ from pipeline.machine import Machine, read_machine
 from pipeline.network import OF_TRAINING
 from pipeline.pictures import views_picture
 from pipeline.replay import record, replayed
+from pipeline.samplers import Queue
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import Refusal, read_section, read_yaml
@@ -266,6 +267,8 @@ def _write(name: str, space: LatentSpace, training: Training, shards: Shards, tr
                 "positive_similarity": round(mean["positive_similarity"], 6),
                 "negative_similarity": round(mean["negative_similarity"], 6),
                 "temperature": None if math.isnan(trained.curve[-1].temperature) else trained.curve[-1].temperature,
+                "key_age": round(mean["key_age"], 3) if isinstance(space.sampler, Queue) else None,
+                "key_drift": round(mean["key_drift"], 6) if isinstance(space.sampler, Queue) else None,
                 "learned": {key: float(value.detach()) for key, value in trained.network.scalars.items()},
                 "averaged_over_steps": len(last),
                 "parameters": sum(weight.numel() for weight in trained.network.encoder.parameters()),

@@ -44,6 +44,8 @@ def _figures(result: Result) -> Iterator[tuple[str, float | int | str | None]]:
         yield "train_negative_similarity", result.summary.negative_similarity
         yield "steps", result.summary.steps
         yield "parameters", result.summary.parameters
+        yield "key_age", result.summary.key_age
+        yield "key_drift", result.summary.key_drift
     for row in result.probed.rows if result.probed is not None else ():
         yield probe_key(row), row.accuracy
     for label in labels(result):

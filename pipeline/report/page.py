@@ -29,6 +29,7 @@ from pipeline.report.figures import (
     verdict,
 )
 from pipeline.report.forms import FORMS, count, measured
+from pipeline.report.method import method
 from pipeline.report.results import Finding
 
 DASH = "–"
@@ -73,7 +74,7 @@ def page(results: Sequence[Result], metrics: Mapping[str, Figures]) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(count=count, shown=shown, measured=measured)
+    environment.filters.update(count=count, shown=shown, measured=measured, method=method)
     environment.globals.update(
         figure=lambda name, key, form="number": figure(metrics[name], key, form),
         data=data,

@@ -148,6 +148,10 @@ class Summary(Part):
     positive_similarity: float
     negative_similarity: float
     parameters: int
+    key_age: float | None = None
+    """Mean steps since a queued key was made; None without a queue."""
+    key_drift: float | None = None
+    """Mean 1 - cosine of queued keys and of those that the target makes of the same views now."""
 
 
 class ShardFile(Part):

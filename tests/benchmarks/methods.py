@@ -1,13 +1,15 @@
-"""Every method on CIFAR-10 under one clock, SimCLR's ablations, and what a batch of 8,192 costs.
+"""Every method on CIFAR-10 under one clock, and what a batch of 8,192 costs.
 
     python tests/benchmarks/methods.py table --seconds 120 --seeds 0 1 2      (each method's kNN on h)
-    python tests/benchmarks/methods.py ablations --epochs 3                   (SimCLR's, and MoCo's momentum and drift)
     python tests/benchmarks/methods.py batch --samples 8192 --micro 256       (time and memory of a step)
 
 One encoder (``small_residual`` with batch norm: 0.307 M parameters), batch 256 in norm groups of 128, SGD 0.12 with
 momentum 0.9 and decay 5e-4, a cosine with 100 steps of warm-up, bf16, SimCLR's views for pictures of 32 pixels without
-blur. Every run is a process of its own; what is done is not redone. kNN on h of the test split, k = 200, temperature
-0.1, the whole training split as bank; chance is 0.1. Writes results/methods.json and methods.md beside this file.
+blur. Every run is a process of its own on one core, and the seconds are processor time of that process (a trial says
+how many epochs fit), so that other work on the machine changes a run's share little; ``--streams`` runs that many side
+by side. What is done is not redone. kNN on h of the test split, k = 200, temperature 0.1, the whole training split as
+bank; chance is 0.1. Writes results/methods.json, methods.md and methods.png beside this file. The ablations are
+``ablations.py``'s.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +51,14 @@ METHODS: dict[str, dict[str, Any]] = {
     "hard_negative": {"objective": {"kind": "hard_negative", "prior": 0.1, "hardness": 0.5}},
     "supcon": {"objective": {"kind": "supervised"}, "sampler": {"kind": "same_label", "column": "label"}},
 }
-CROP = [{"kind": "resized_crop", "area": [0.08, 1.0], "ratio": [0.75, 1.3333]}]
-FLIP = [{"kind": "horizontal_flip", "probability": 0.5}]
-COLOUR = [
-    {"kind": "color_jitter", "brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1, "probability": 0.8},
-    {"kind": "grayscale", "probability": 0.2},
-]
 SPACE: dict[str, Any] = {
     "preset": None,
-    "invariances": [*CROP, *FLIP, *COLOUR],
+    "invariances": [
+        {"kind": "resized_crop", "area": [0.08, 1.0], "ratio": [0.75, 1.3333]},
+        {"kind": "horizontal_flip", "probability": 0.5},
+        {"kind": "color_jitter", "brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1, "probability": 0.8},
+        {"kind": "grayscale", "probability": 0.2},
+    ],
     "views": {"kind": "pair"},
     "preserves": ["label"],
     "projection": HEAD,
@@ -68,73 +70,57 @@ SPACE: dict[str, Any] = {
     "sampler": {"kind": "in_batch"},
     "objective": {"kind": "nt_xent"},
 }
-ABLATIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "composition: crop": ({"invariances": [*CROP, *FLIP]}, {}),
-    "composition: colour": ({"invariances": [*FLIP, *COLOUR]}, {}),
-    "composition: both": ({}, {}),
-    "head: none": ({"projection": {"kind": "none"}}, {}),
-    "head: linear": ({"projection": {"kind": "linear", "dim": 128, "boundary": "h"}}, {}),
-    **{f"batch: {size}": ({}, {"global_batch": size, "norm_group": min(size, GROUP)}) for size in (64, 128, 512, 1024)},
-    **{f"length: {times}": ({}, {"times": times}) for times in (2, 4)},
-    **{
-        f"momentum: {m}": ({**METHODS["moco_v2"], "target": {**SLOW, "m": m, "schedule": "constant"}}, {})
-        for m in (0.0, 0.9, 0.99, 0.999)
-    },
-}
 
 
 class Over(Exception):
     """The time is over."""
 
 
-def trained(space: Any, shards: Any, seed: int, epochs: int, seconds: float | None, **changes: Any) -> Any:
-    """Train for some epochs; with ``seconds``: the result, or None where it took longer, and the time of a step."""
+def trained(space: Any, shards: Any, seed: int, epochs: int, seconds: float | None = None) -> Any:
+    """Train for some epochs: the result (None where ``seconds`` were over), and processor seconds of a step and all."""
     from pipeline.machine import Machine
     from pipeline.spec import parse
     from pipeline.training import train
     from pipeline.training_section import Training
 
     section = {"encoder": ENCODER, "start": {"kind": "untrained"}, "global_batch": BATCH, "norm_group": GROUP}
-    section |= {"epochs": epochs, "optimizer": SGD, "precision": "bf16", "seed": seed, **changes}
-    per_epoch = shards.card.splits["train"] // section["global_batch"]
-    section["schedule"] = {"kind": "cosine", "warmup_epochs": min(WARMUP / per_epoch, epochs / 4)}
+    section |= {"epochs": epochs, "optimizer": SGD, "precision": "bf16", "seed": seed}
+    section["schedule"] = {
+        "kind": "cosine",
+        "warmup_epochs": min(WARMUP / (shards.card.splits["train"] // BATCH), epochs / 4),
+    }
     times: list[float] = []
 
     def told(_: Any) -> None:
-        times.append(time.monotonic())
+        times.append(time.process_time())
         if seconds is not None and times[-1] - started > seconds:
             raise Over
 
-    started = time.monotonic()
+    started = time.process_time()
+    machine = Machine(processes=1, device="cpu", threads=1)
     try:
-        done = train(space, parse(section, Training, "training"), shards, Machine(processes=1, device="cpu"), told)
+        done = train(space, parse(section, Training, "training"), shards, machine, told)
     except Over:
         done = None
-    return done, (times[-1] - times[0]) / max(1, len(times) - 1), time.monotonic() - started
+    return done, (times[-1] - times[0]) / max(1, len(times) - 1), time.process_time() - started
 
 
-def child(work: Path, name: str, seed: int, seconds: float | None, epochs: int) -> dict[str, Any]:
+def child(work: Path, name: str, seed: int, seconds: float) -> dict[str, Any]:
     """One run in this process."""
     from pipeline.shards import Shards
     from pipeline.space import LatentSpace
     from pipeline.spec import parse
 
-    of_space, of_training = (METHODS[name], {}) if name in METHODS else ABLATIONS[name]
-    space: LatentSpace = parse({**SPACE, **of_space}, LatentSpace, "space")
+    space: LatentSpace = parse({**SPACE, **METHODS[name]}, LatentSpace, "space")
     shards = Shards(work / "shard")
-    of_training = dict(of_training)
-    epochs *= of_training.pop("times", 1)
-    if seconds is not None:
-        _, step, _ = trained(space, shards, seed, 2, min(20.0, seconds / 4), **of_training)
-        epochs = max(1, int(seconds / (step * (shards.card.splits["train"] // BATCH) * 1.05)))
-    done, step, used = trained(space, shards, seed, epochs, None, **of_training)
+    _, step, _ = trained(space, shards, seed, 2, seconds / 8)
+    epochs = max(1, round(seconds / (step * (shards.card.splits["train"] // BATCH))))
+    done, step, used = trained(space, shards, seed, epochs)
+    last = done.curve[-1]
     found = {"name": name, "seed": seed, "epochs": epochs, "steps": len(done.curve), "seconds": round(used, 1)}
-    found |= {"step_ms": round(1000 * step, 1), "loss": done.curve[-1].loss, "key_drift": done.curve[-1].key_drift}
-    return (
-        found
-        | {layer: round(accuracy, 4) for layer, accuracy in knn(done.network.eval(), shards)}
-        | {"effective_rank_z": round(done.curve[-1].effective_rank, 2)}
-    )
+    found |= {"step_ms": round(1000 * step, 1), "loss": last.loss, "key_drift": last.key_drift}
+    accuracies = {layer: round(accuracy, 4) for layer, accuracy in knn(done.network.eval(), shards)}
+    return found | accuracies | {"effective_rank_z": round(last.effective_rank, 2)}
 
 
 def knn(network: Any, shards: Any) -> list[tuple[str, float]]:
@@ -206,22 +192,21 @@ def batch(samples: int, micro: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run what is not done yet, and write the table."""
+    """Run what is not done yet, and write the table and the chart."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("table", "ablations", "batch"))
-    parser.add_argument("--seconds", type=float, default=120.0, help="of training, for each run of the table")
-    parser.add_argument("--epochs", type=int, default=3, help="of each ablation")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("what", choices=("table", "batch"))
+    parser.add_argument("--seconds", type=float, default=120.0, help="of training, processor time, for each run")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--streams", type=int, default=len(os.sched_getaffinity(0)), help="runs side by side")
     parser.add_argument("--samples", type=int, default=8192)
     parser.add_argument("--micro", type=int, default=256)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data" / "natural")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    seconds = given.seconds if given.what == "table" else None
     if given.child:
         work, name, seed = given.child
-        print(json.dumps(child(Path(work), name, int(seed), seconds, given.epochs)))
+        print(json.dumps(child(Path(work), name, int(seed), given.seconds)))
         return
     if given.what == "batch":
         print(json.dumps(batch(given.samples, given.micro), indent=1))
@@ -232,21 +217,27 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     store = given.out / "methods.json"
     runs: dict[str, Any] = json.loads(store.read_text()) if store.exists() else {}
-    with tempfile.TemporaryDirectory() as folder:
-        sharded(given.data, Path(folder))
-        for seed in given.seeds:
-            for name in METHODS if given.what == "table" else ABLATIONS:
-                key = f"{name}, seed {seed}"
-                if key in runs:
-                    continue
-                arguments = [given.what, "--seconds", str(given.seconds), "--epochs", str(given.epochs)]
-                command = [sys.executable, __file__, *arguments, "--child", folder, name, str(seed)]
-                variables = {**os.environ, "PYTHONPATH": str(ROOT)}
-                done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True)
-                runs[key] = json.loads(done.stdout.splitlines()[-1])
-                store.write_text(json.dumps(runs, indent=1) + "\n")
-                print(key, runs[key], flush=True)
+    wanted = [(name, seed) for seed in given.seeds for name in METHODS if f"{name}, seed {seed}" not in runs]
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(given.streams) as pool:
+        if wanted:
+            sharded(given.data, Path(folder))
+        variables = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        variables |= {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # as stages.pretrain does
+
+        def one(name: str, seed: int) -> dict[str, Any]:
+            arguments = [given.what, "--seconds", str(given.seconds), "--child", folder, name, str(seed)]
+            command = [sys.executable, __file__, *arguments]
+            done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True)
+            found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+            return found
+
+        waiting = {f"{name}, seed {seed}": pool.submit(one, name, seed) for name, seed in wanted}
+        for key, future in waiting.items():
+            runs[key] = future.result()
+            store.write_text(json.dumps(runs, indent=1) + "\n")
+            print(key, runs[key], flush=True)
     (given.out / "methods.md").write_text(table(list(runs.values())))
+    chart(list(runs.values()), given.out / "methods.png")
     print(table(list(runs.values())))
 
 
@@ -270,8 +261,36 @@ def table(runs: list[dict[str, Any]]) -> str:
         mine = [run for run in runs if run["name"] == name]
         means = [f"{sum(run[column] for run in mine) / len(mine):.4g}" for column in columns]
         ends = f"{min(run['knn_h'] for run in mine):.3f}, {max(run['knn_h'] for run in mine):.3f}"
-        lines.append(f"| {name} | {len(mine)} | " + " | ".join(means) + f" | {ends} |")
+        shown = ["–" if mean == "nan" else mean for mean in means]
+        lines.append(f"| {name} | {len(mine)} | " + " | ".join(shown) + f" | {ends} |")
     return "\n".join(lines) + "\n"
+
+
+def chart(runs: list[dict[str, Any]], file: Path) -> None:
+    """kNN on h and on z, and the effective rank of z: a line a method, a point a seed."""
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(run["name"] for run in runs))[::-1]
+    figure = Figure(figsize=(9.5, 3.6), layout="constrained")
+    accuracy, rank = figure.subplots(1, 2, width_ratios=[2, 1], sharey=True)
+    for axes, column, colour, marker, label in (
+        (accuracy, "knn_h", "#0b62a4", "o", "on h"),
+        (accuracy, "knn_z", "#c77700", "s", "on z"),
+        (rank, "effective_rank_z", "#444444", "o", None),
+    ):
+        scale = 100 if column.startswith("knn") else 1
+        values = [scale * run[column] for run in runs]
+        places = [names.index(run["name"]) for run in runs]
+        axes.plot(values, places, marker, color=colour, alpha=0.7, label=label, markersize=6)
+    accuracy.axvline(10, color="#888888", linewidth=0.8, linestyle=":")
+    accuracy.annotate("chance", (10, len(names) - 0.7), textcoords="offset points", xytext=(3, 0), fontsize=8)
+    accuracy.set(xlabel="kNN, % of the test pictures", xlim=(0, None), yticks=range(len(names)), yticklabels=names)
+    accuracy.legend(frameon=False, fontsize=9, loc="lower left")
+    rank.set(xlabel="effective rank of z (of 128)", xlim=(0, None))
+    for axes in (accuracy, rank):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", linewidth=0.4, alpha=0.5)
+    figure.savefig(file, dpi=130, metadata={"Software": None})
 
 
 if __name__ == "__main__":
