@@ -1,7 +1,7 @@
 """Floor 1: measures of a space's geometry, and the thresholds that were declared for them before the run.
 
 A measure is a pure function of arrays, one idea a file; ``judge`` compares measures with thresholds and computes none.
-The names that a threshold may use are closed: MEASURES, ``neighbour_purity.COLUMN.LAYER`` and
+The names that a threshold may use are closed: MEASURES, ``MEASURE.COLUMN.LAYER`` for a measure of BY_COLUMN and
 ``probe.COLUMN.PROBE.LAYER`` (with ``.view0`` for the test images moved by the declared invariances).
 """
 
@@ -18,15 +18,33 @@ LAYERS = ("h", "z")
 GEOMETRY = {
     "positive_similarity": (-1.0, 1.0),
     "negative_similarity": (-1.0, 1.0),
+    "overlap": (0.0, 1.0),
+    "d_prime": (float("-inf"), float("inf")),
+    "nearer_negatives": (0.0, 1.0),
     "alignment": (0.0, 4.0),
     "uniformity": (-8.0, 0.0),
+    "info_nce_bound": (float("-inf"), float("inf")),
     "effective_rank": (1.0, float("inf")),
     "participation_ratio": (1.0, float("inf")),
     "dimensions_99": (0.0, 1.0),
+    "rankme": (1.0, float("inf")),
+    "anisotropy": (-1.0, 1.0),
+    "hubness": (float("-inf"), float("inf")),
+    "antihubs": (0.0, 1.0),
+    "local_dimensions": (1.0, float("inf")),
+    "local_dimensions_low": (1.0, float("inf")),
 }
 """Measures of one layer, with the range in which their values lie."""
 LOSS = "loss_below_log_k"
 PURITY = "neighbour_purity"
+BY_COLUMN = {
+    PURITY: (0.0, 1.0),
+    "false_negatives": (0.0, 1.0),
+    "cluster_nmi": (0.0, 1.0),
+    "cluster_ari": (-1.0, 1.0),
+    "class_effective_rank": (1.0, float("inf")),
+}
+"""Measures of one layer for each column of classes, with the range in which their values lie."""
 MEASURES = (*(f"{measure}.{layer}" for measure in GEOMETRY for layer in LAYERS), LOSS)
 _PROBES, _PROBE_LAYERS = ("knn", "linear"), ("h", "z", "raw", "untrained")
 
@@ -36,7 +54,7 @@ def column_of(measure: str) -> str | None:
     parts = measure.removesuffix(".view0").split(".")
     if parts[0] == "probe" and len(parts) >= 4 and parts[-2] in _PROBES and parts[-1] in _PROBE_LAYERS:
         return ".".join(parts[1:-2]) or None
-    if parts[0] == PURITY and len(parts) >= 3 and parts[-1] in LAYERS and not measure.endswith(".view0"):
+    if parts[0] in BY_COLUMN and len(parts) >= 3 and parts[-1] in LAYERS and not measure.endswith(".view0"):
         return ".".join(parts[1:-1]) or None
     return None
 
@@ -47,16 +65,16 @@ def range_of(measure: str) -> tuple[float, float] | None:
         return float("-inf"), float("inf")
     if measure in MEASURES:
         return GEOMETRY[measure.rpartition(".")[0]]
-    return (0.0, 1.0) if column_of(measure) else None
+    return BY_COLUMN.get(measure.partition(".")[0], (0.0, 1.0)) if column_of(measure) else None
 
 
 def nearest_measure(name: str) -> str:
     """The clause that offers the nearest name of a measure."""
     parts = name.split(".")
     column = parts[1] if len(parts) > 2 else "COLUMN"
-    purity = [f"{PURITY}.{column}.{layer}" for layer in LAYERS]
+    labelled = [f"{measure}.{column}.{layer}" for measure in BY_COLUMN for layer in LAYERS]
     probes = [f"probe.{column}.{probe}.{layer}" for probe in _PROBES for layer in _PROBE_LAYERS]
-    return nearest(name, [*MEASURES, *purity, *probes, *(f"{probe}.view0" for probe in probes)])
+    return nearest(name, [*MEASURES, *labelled, *probes, *(f"{probe}.view0" for probe in probes)])
 
 
 class Threshold(Spec):
@@ -92,13 +110,17 @@ class Audit(Spec):
     """The section ``audit`` of a spec: how much is measured, and what the measures must reach."""
 
     samples: Annotated[int, Field(ge=2)]
-    """Test rows whose pairs are measured, at most; the time of all measures of pairs grows with its square."""
+    """Test rows whose pairs of views are measured, at most; the time of all measures of pairs grows with its square."""
     neighbours: Annotated[int, Field(ge=1)]
-    """Nearest rows of the test split that neighbour purity looks at."""
+    """Nearest rows of the test split that neighbour purity, as a threshold may name it, and hubness look at."""
+    purity_at: Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(min_length=1)]
+    """Further numbers of nearest rows at which purity is told; the largest is the neighbourhood of local dimensions."""
     thresholds: tuple[Threshold, ...]
     accept: tuple[Acceptance, ...]
 
     def rules(self) -> Iterator[Rule]:
+        if list(self.purity_at) != sorted(set(self.purity_at)):
+            yield "purity_at", f"must rise; write {sorted(set(self.purity_at))}"
         seen: dict[tuple[str, bool], int] = {}
         for position, threshold in enumerate(self.thresholds):
             first = seen.setdefault((threshold.measure, threshold.at_most is None), position)

@@ -18,7 +18,13 @@ RANK, ALIGN = "effective_rank.h", "alignment.z"
 
 
 def audit(*thresholds, accept=()):
-    content = {"samples": 2000, "neighbours": 10, "thresholds": list(thresholds), "accept": list(accept)}
+    content = {
+        "samples": 2000,
+        "neighbours": 10,
+        "purity_at": [1, 5],
+        "thresholds": list(thresholds),
+        "accept": list(accept),
+    }
     return parse(content, Audit, "specs/x.yaml", "audit")
 
 
@@ -91,6 +97,9 @@ def test_a_measure_that_was_not_measured_is_refused_with_the_nearest():
         ("probe.label.knn.h", "label"),
         ("probe.a.b.linear.untrained.view0", "a.b"),
         ("neighbour_purity.hue.z", "hue"),
+        ("cluster_nmi.a.b.z", "a.b"),
+        ("false_negatives.hue.h", "hue"),
+        ("false_negatives.h", None),
         ("neighbour_purity.hue.raw", None),
         ("neighbour_purity.hue.z.view0", None),
         ("probe.knn.h", None),
@@ -148,6 +157,18 @@ def test_thresholds_that_repeat_or_exclude_each_other_are_refused():
     assert twice.endswith('thresholds[1].measure = "effective_rank.h": has the same bound in thresholds[0]; delete one')
     (never,) = faults({"measure": ALIGN, "at_least": 1}, {"measure": ALIGN, "at_most": 0.5})
     assert never.endswith("alignment.z cannot be at least 1 and at most 0.5")
+
+
+def test_the_numbers_of_neighbours_rise():
+    with pytest.raises(SpecError) as caught:
+        parse(
+            {"samples": 20, "neighbours": 1, "purity_at": [5, 1, 5], "thresholds": [], "accept": []},
+            Audit,
+            "specs/x.yaml",
+            "audit",
+        )
+    assert str(caught.value.faults[0]).startswith("specs/x.yaml: audit.purity_at")
+    assert str(caught.value.faults[0]).endswith("must rise; write [1, 5]")
 
 
 def test_an_acceptance_without_its_threshold_or_without_a_reason_is_refused():

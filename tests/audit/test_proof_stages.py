@@ -20,6 +20,7 @@ probe: {labels: [label], k: 5, temperature: 0.07, regularization: 1.0e-3}
 audit:
   samples: 50
   neighbours: 5
+  purity_at: [1, 20]
   thresholds:
     - {measure: effective_rank.h, at_least: 2}
     - {measure: probe.label.knn.h.view0, at_least: 0.6}
