@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.first_pass import Row
-from pipeline.shards import Column
+from pipeline.shards import Column, Grouped
 from pipeline.sources import ColumnKind
 from pipeline.spec import Refusal
 
@@ -48,6 +48,16 @@ def counted_column(name: str, label: str, kind: ColumnKind, rows: list[Row], pos
         classes=classes,
         counts={split: tuple(counted[value] for value in classes) for split, counted in counts.items()},
         agreement=sum(count * count for count in counts["train"].values()) / total**2,
+    )
+
+
+def grouped(column: str, rows: list[Row], position: int) -> Grouped:
+    """How the groups of a column lie on the two sides; arguments as for ``counted_column``."""
+    found = {split: Counter(row.labels[position] for row in rows if row.split == split) for split in SPLITS}
+    both = found["train"].keys() & found["test"].keys()
+    pictures = {split: sum(counted[group] for group in both) for split, counted in found.items()}
+    return Grouped(
+        column=column, groups=len(found["train"].keys() | found["test"].keys()), both=len(both), pictures=pictures
     )
 
 

@@ -1,8 +1,9 @@
 """Checkpoints: a training run's tensors on disk, so that a kill at any instant loses minutes and damages nothing.
 
 A checkpoint is a folder, ``step-00000120`` with ``state.safetensors`` and ``state.json`` (step, bytes, SHA-256). It is
-written under a hidden name, flushed to the disk and renamed, so it is there whole or not at all; two are kept. What is
-damaged is passed over with a notice. No pickle: nothing in it can execute code.
+written under a hidden name, flushed to the disk and renamed, so it is there whole or not at all; two are kept, and of a
+finished training the last, until a later one of the same spec is finished: a run killed before its output is on record
+only writes that again. What is damaged is passed over with a notice. No pickle: nothing in it can execute code.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from torch import Tensor
@@ -23,6 +24,8 @@ SHARE = 1 / 30
 """Of the time since the last one that the next may cost, where no interval is set."""
 FIRST = 30.0
 """Seconds to the first one, and at least between two, where no interval is set."""
+FINISHED = "finished"
+"""An empty file in the folder of a training that came to its end."""
 
 
 class Checkpoints:
@@ -60,18 +63,26 @@ class Checkpoints:
         started = time.monotonic()
         write_checkpoint(self.folder / f"step-{step:08d}", step, tensors)
         for old in self._all()[:-KEPT]:
-            gone = old.with_name(f".{old.name}.old")
-            old.rename(gone)
-            shutil.rmtree(gone, ignore_errors=True)
+            _discard(old)
         self.last = time.monotonic()
         self.cost = self.last - started
 
-    def remove(self) -> None:
-        """Forget the run: it is finished and its output written."""
-        gone = self.folder.with_name(f".{self.folder.name}.old-{os.getpid()}")
+    @property
+    def finished(self) -> bool:
+        """Whether the training has come to its end, and its output was written, before."""
+        return (self.folder / FINISHED).is_file()
+
+    def finish(self) -> None:
+        """The training is over and its output written: keep its last state alone, and no finished one of other settings
+        of the same spec. Unfinished ones stay."""
+        for old in self._all()[:-1]:
+            _discard(old)
         if self.folder.is_dir():
-            self.folder.rename(gone)
-            shutil.rmtree(gone, ignore_errors=True)
+            (self.folder / FINISHED).touch()
+        for other in sorted(self.folder.parent.glob("*")):
+            over = other.name.startswith(".") or (other / FINISHED).is_file()
+            if over and other != self.folder and _spec_of(other) == _spec_of(self.folder):
+                _discard(other)
 
     def _all(self) -> list[Path]:
         return sorted(path for path in self.folder.glob("step-*") if path.is_dir())
@@ -119,9 +130,18 @@ def _read(path: Path) -> bytes | str:
     return content
 
 
-def others(folder: Path, name: str) -> Iterator[Path]:
-    """Yield the folders of unfinished runs of the same spec under other settings."""
-    yield from (path for path in sorted(folder.parent.glob(f"{name}-*")) if path != folder and path.is_dir())
+def _spec_of(folder: Path) -> str:
+    """The spec that a run's folder, SPEC-FINGERPRINT, is of; what a kill left of its removal included."""
+    return folder.name.removeprefix(".").removesuffix(".old").rpartition("-")[0]
+
+
+def _discard(folder: Path) -> None:
+    """Remove a folder: at once under its name, then in peace."""
+    gone = folder if folder.name.startswith(".") else folder.with_name(f".{folder.name}.old")
+    if gone != folder:
+        shutil.rmtree(gone, ignore_errors=True)
+        folder.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def _flushed(path: Path, content: bytes) -> None:

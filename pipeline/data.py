@@ -15,13 +15,16 @@ from pipeline.spec import Rule, Spec, nearest
 
 class HashSplit(Spec):
     """Which records are kept for testing, where the source does not say: a function of each record's name and the seed,
-    so that no record changes sides when others are added. Exact copies are on one side."""
+    so that no record changes sides when others are added. Exact copies are on one side. Where the source says it,
+    ``{test: null, seed: null, group: COLUMN}`` has its split examined for groups on both sides."""
 
-    test: float = Field(gt=0, lt=1)
-    """share of the records (or groups), on average"""
-    seed: int = Field(ge=0, lt=2**63)
+    test: float | None = Field(gt=0, lt=1)
+    """share of the records (or groups), on average; null where the source or the manifest has its own split"""
+    seed: int | None = Field(ge=0, lt=2**63)
+    """null where test is"""
     group: str | None = None
-    """column whose equal values are never on both sides, as a patient; null: every record for itself"""
+    """column whose equal values are never on both sides, as a patient; null: every record for itself. Of a split of the
+    source's own it is told which are, and ``ledger.strict`` refuses it"""
 
 
 class LedgerRules(Spec):
@@ -44,7 +47,7 @@ class DataSpec(Spec):
     """a table of labels beside the pictures; null: there is none"""
     input: Input
     split: HashSplit | None
-    """null exactly where the source or the manifest has its own"""
+    """null (or a group alone) exactly where the source or the manifest has its own"""
     labels: tuple[str, ...]
     """the label columns that are kept, of those that the source and the manifest have"""
     ledger: LedgerRules = LedgerRules()
@@ -68,9 +71,13 @@ class DataSpec(Spec):
                     )
             if self.manifest.split is not None and self.source.splits_itself:
                 yield "manifest.split", "must be null: the source has its own split, so this would be silently unused"
-        if self._splits_itself() and self.split is not None:
-            yield "split", "must be null: the source has its own split, so this would be silently unused"
-        if not self._splits_itself() and self.split is None:
+        own, split = self._splits_itself(), self.split
+        if own and split is not None and (split.test, split.seed) != (None, None):
+            remedy = "must be null, or {test: null, seed: null, group: COLUMN}: the source has its own split"
+            yield "split", f"{remedy}, so this would be silently unused"
+        if own and split is not None and (split.test, split.seed, split.group) == (None, None, None):
+            yield "split", "must be null, or name a group: the source has its own split"
+        if not own and (split is None or split.test is None or split.seed is None):
             yield "split", "must be given, as {test: 0.2, seed: 0}: the source has no split of its own"
         if self.split is not None and self.split.group is not None and known.get(self.split.group) != "class":
             classes = [name for name, kind in known.items() if kind == "class"]

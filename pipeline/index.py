@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import Field
 
-from pipeline.spec import Spec, read_spec
+from pipeline.spec import Fault, Spec, SpecError, read_spec
 
 NONE = "specs/none"
 """Stands in the index for "no raw data" and "no user files": a path that is always there."""
@@ -37,10 +38,31 @@ class Index(Spec):
     specs: dict[str, SpecEntry]
 
 
+MEANINGS = {
+    "data": "the data sets, each as NAME: {raw: PATH}",
+    "specs": "the specs, each as NAME: {data: NAME, files: PATH}",
+    "raw": f"the path of its raw data, or {NONE} where it is embedded",
+    "files": f"the folder of its code and weights, or {NONE}",
+}
+"""What a missing key would say; DVC's own words for it are "Could not find 'item.files'"."""
+
+
 def read_index(folder: Path) -> Index:
     """Read specs/index.yaml. Raises SpecError."""
-    index: Index = read_spec(folder / "index.yaml", Index)
+    try:
+        index: Index = read_spec(folder / "index.yaml", Index)
+    except SpecError as error:
+        raise SpecError(map(_explained, error.faults)) from None
     return index
+
+
+def _explained(fault: Fault) -> Fault:
+    """A missing key of the index, with what it must say."""
+    above, _, key = fault.path.rpartition(".")
+    if not fault.remedy.startswith("missing") or key not in MEANINGS:
+        return fault
+    meaning = "the name of its data set" if key == "data" and above else MEANINGS[key]
+    return replace(fault, remedy=f"missing; write it out: {meaning}")
 
 
 def unhashable(raw: Path) -> str | None:

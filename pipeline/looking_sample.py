@@ -34,7 +34,7 @@ class Seen:
     table: Table | None = None
     canvas: Input | None = None
     classes: Counter[str] = field(default_factory=Counter)
-    """pictures of each class, of those that were listed"""
+    """pictures of each class, of those that were listed and are not kept for testing"""
     count: int = 0
     """pictures that were listed"""
     loose: int = 0

@@ -18,6 +18,15 @@ GREY = """    - {kind: brightness, amount: 0.4, probability: 0.8}
 
 LEAST_BATCH, BATCH = 16, 128
 
+STEPS, EPOCHS = 800, (10, 400)
+"""optimizer steps that are aimed at: minutes on two cores; epochs at least and at most"""
+
+READ = 0.2
+"""of the way from chance to certainty, that the label must be read for the encoder to be exported"""
+
+LABELLED = 100
+"""pictures with a label, below which nothing is demanded of it"""
+
 
 def flow(value: Any) -> str:
     """Plain content as YAML on one line."""
@@ -41,15 +50,17 @@ def data_text(seen: Seen) -> str:
     kept = kept_columns(seen)
     table = seen.table
     splits_itself = seen.source.splits_itself or (table is not None and table.manifest.split is not None)
-    group = None if table is None or splits_itself else table.group
-    split = None if splits_itself else {"test": 0.2, "seed": 0, "group": group}
+    group = None if table is None else table.group
+    split: dict[str, Any] | None = {"test": 0.2, "seed": 0, "group": group}
+    if splits_itself:
+        split = None if group is None else {"test": None, "seed": None, "group": group}
     lines = [f"# Found at {seen.raw}: {seen.words}; {counted(seen)}."]
     lines += [f"# {remark}." for remark in seen.remarks]
     lines.append(f"source: {flow(seen.source.model_dump(mode='json'))}{_about_source(seen)}")
     lines.append(f"manifest: {flow(None if table is None else table.manifest.model_dump(mode='json'))}")
     wide = "" if seen.canvas.range is None else "; range: of the pictures looked at, check it"
     lines.append(f"input: {flow(seen.canvas.model_dump(mode='json'))}  # larger shows more and takes longer{wide}")
-    lines.append(f"split: {flow(split)}{_about_split(group, split)}")
+    lines.append(f"split: {flow(split)}{_about_split(group, splits_itself)}")
     lines.append(f"labels: {flow(kept)}{'' if kept else '  # no label was found; training needs none'}")
     lines.append("ledger: {strict: false, budget: null, repeated: keep}  # strict: true refuses any damaged file")
     return "\n".join(lines) + "\n"
@@ -98,8 +109,21 @@ def spec_text(template: str, name: str, seen: Seen) -> str:
     while batch > LEAST_BATCH and 2 * batch > train:
         batch //= 2
     text = _line(text, "  global_batch", str(batch))
-    epochs = max(10, min(200, round(3000 * batch / max(train, 1))))
-    return _line(text, "  epochs", f"{epochs}  # about {epochs * max(1, train // batch)} steps; 5 for a first look")
+    text = _thresholds(text, seen, kept)
+    epochs = max(EPOCHS[0], min(EPOCHS[1], round(STEPS * batch / max(train, 1))))
+    told = f"{epochs}  # about {epochs * max(1, train // batch)} steps: minutes on a CPU; four times as many are better"
+    return _line(text, "  epochs", told)
+
+
+def _thresholds(text: str, seen: Seen, kept: list[str]) -> str:
+    """The text with a threshold on the label that the source has, by the chance of guessing it."""
+    total = seen.classes.total()
+    if "label" not in kept or "label" not in seen.source.columns() or len(seen.classes) < 2 or total < LABELLED:
+        return text
+    chance = max(seen.classes.values()) / total
+    threshold = {"measure": "probe.label.knn.h.view0", "at_least": round(chance + READ * (1 - chance), 2)}
+    told = f"    - {flow(threshold)}  # of moved pictures; {chance:.2f} is chance\n"
+    return re.sub(r"(?m)^  thresholds:.*\n(    - .*\n)+", lambda found: found[0] + told, text, count=1)
 
 
 def _line(text: str, key: str, value: str) -> str:
@@ -129,9 +153,9 @@ def _about_source(seen: Seen) -> str:
     return ""
 
 
-def _about_split(group: str | None, split: object) -> str:
-    if split is None:
-        return "  # the source has its own"
+def _about_split(group: str | None, given: bool) -> str:
+    if given:
+        return "  # the source has its own" + ("" if group is None else f"; it is told which {group} is on both sides")
     if group is not None:
         return f"  # no {group} is on both sides"
     return "  # by the hash of each name; group: a column whose values stay on one side, as a patient"

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.carding import SPLITS, codes, counted_column, example_rows, mean_std, sizes
+from pipeline.carding import SPLITS, codes, counted_column, example_rows, grouped, mean_std, sizes
 from pipeline.data import DataSpec
 from pipeline.examples import save_examples
 from pipeline.first_pass import Row, facts_type, keep
@@ -28,7 +28,7 @@ from pipeline.images import Pixels, fit_image, read_image
 from pipeline.ledger import Ledger
 from pipeline.notable import notable
 from pipeline.repeats import repeats, sides
-from pipeline.shards import CARD, EXAMPLES, INDEX, LEDGER, DataCard, ShardFile, sha256
+from pipeline.shards import CARD, EXAMPLES, INDEX, LEDGER, DataCard, Grouped, ShardFile, sha256
 from pipeline.sources import Item, Refused
 from pipeline.spec import Refusal, digest
 from pipeline.tars import SAMPLES, Sample, write_split
@@ -76,6 +76,7 @@ def shard(
             label: counted_column(name, label, kind, rows, position)
             for position, (label, kind) in enumerate(kinds.items())
         }
+        group = _group(spec, name, rows, ledger)
         ledger.notes += notable([row.name for row in rows], columns)
         shards: list[ShardFile] = []
         arrays: dict[str, npt.NDArray[Any]] = {}
@@ -99,6 +100,7 @@ def shard(
         input=spec.input,
         splits={split: sum(row.split == split for row in rows) for split in SPLITS},
         columns=columns,
+        group=group,
         mean=mean,
         std=std,
         sizes=sizes(facts["shape"][[row.fact for row in rows]]),
@@ -119,7 +121,7 @@ def _hash(text: str) -> bytes:
 
 def _sides(spec: DataSpec, rows: list[Row], facts: npt.NDArray[Any]) -> list[str]:
     """The split of every row, written into it too: its own, or by the hash of its group or name."""
-    if spec.split is not None and rows:
+    if spec.split is not None and spec.split.test is not None and rows:
         group = spec.split.group
         place = None if group is None else list(spec.columns()).index(group)
         keys = [row.name if place is None else f"{group}/{row.labels[place]}" for row in rows]
@@ -153,6 +155,24 @@ def _without_copies(
     ledger.refused += [Refused(names[row], reason, "ledger.repeated is once") for row, reason in sorted(gone.items())]
     ledger.kept -= len(gone)
     return [row for number, row in enumerate(rows) if number not in gone]
+
+
+def _group(spec: DataSpec, name: str, rows: list[Row], ledger: Ledger) -> Grouped | None:
+    """Where the groups lie; those on both sides of a split that was given are told, or refused (by hash: none)."""
+    column = None if spec.split is None else spec.split.group
+    if column is None:
+        return None
+    found = grouped(column, rows, list(spec.columns()).index(column))
+    if found.both:
+        told = (
+            f"column '{column}': {found.both} of {found.groups} values have pictures on both sides of the given split "
+            f"({found.pictures['train']} in train, {found.pictures['test']} in test), so test figures are too good; "
+            f"split: {{test: 0.2, seed: 0, group: {column}}} keeps them apart, where source and manifest name no split"
+        )
+        if spec.ledger.strict:
+            raise Refusal(f"data set {name}: {told}; or set ledger.strict: false")
+        ledger.notes.append(told)
+    return found
 
 
 def _refuse_unusable(name: str, rows: list[Row], ledger: Ledger) -> None:

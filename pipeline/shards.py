@@ -39,6 +39,18 @@ class Column(Spec):
     call ``prior``; null for numbers"""
 
 
+class Grouped(Spec):
+    """Whether the values of a column that belong together, as the pictures of a patient, are on one side."""
+
+    column: str
+    groups: int
+    """different values"""
+    both: int
+    """of them, those with pictures in train and in test"""
+    pictures: dict[str, int]
+    """of those, by split"""
+
+
 class ShardFile(Spec):
     """One tar: what must be found on disk."""
 
@@ -58,6 +70,8 @@ class DataCard(Spec):
     splits: dict[str, int]
     """pictures of each split"""
     columns: dict[str, Column]
+    group: Grouped | None = None
+    """of the column that the data spec's ``split.group`` names"""
     mean: tuple[float, ...]
     """of each channel over the canvas of train, in [0, 1]"""
     std: tuple[float, ...]

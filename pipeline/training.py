@@ -150,7 +150,8 @@ def train(
         )
         state.curve.append(row)
         told(row)
-        if kept is not None and collectives.rank() == 0 and kept.due() and state.finite():
+        last = batch.step + 1 == batches.steps
+        if kept is not None and collectives.rank() == 0 and (last or kept.due()) and state.finite():
             kept.save(len(state.curve), state.tensors())
     return Trained(network, tuple(state.curve), batches.pictured(), candidates)
 

@@ -2,7 +2,8 @@
 
 Reads work/shard/DATA and the gate of work/check/NAME; writes work/pretrain/NAME: weights.safetensors, network.json,
 curve.csv (a row a step), summary.json and views.png. Times and rates go to the untracked work/logs/NAME, and what a
-kill would lose to the untracked work/checkpoints. With ``--replay`` it only shows the batch at which a run diverged.
+kill would lose, also between the last step and DVC's record of it, to the untracked work/checkpoints. With ``--replay``
+it only shows the batch at which a run diverged.
 """
 
 from __future__ import annotations
@@ -119,6 +120,8 @@ def _train(path: Path, space: LatentSpace, training: Training, shards: Shards, m
     """Train on this rank; rank 0 writes."""
     name, logs = path.stem, WORK / "logs" / path.stem
     checkpoints = Checkpoints(WORK / "checkpoints" / f"{name}-{fingerprint(path)}", machine.checkpoint_seconds, _say)
+    if checkpoints.finished and launched_rank() == 0:
+        _say(f"it was finished before: its output is written again; to train anew, delete {checkpoints.folder}")
     log = Log(name, training.epochs * (usable(space, shards.card) // training.global_batch), logs)
     settings = {"space": space.model_dump(mode="json"), "training": training.model_dump(mode="json")}
     trackers = Trackers(machine.loggers if launched_rank() == 0 else (), name, logs, settings)
@@ -144,7 +147,7 @@ def _train(path: Path, space: LatentSpace, training: Training, shards: Shards, m
         trackers.close()
     if rank() == 0:
         _write(name, space, training, shards, trained)
-        checkpoints.remove()
+        checkpoints.finish()
 
 
 def _mended(path: Path, space: LatentSpace, training: Training, diverged: Diverged) -> str:

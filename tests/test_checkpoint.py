@@ -106,8 +106,40 @@ def test_what_a_kill_left_half_written_is_removed_and_nothing_is_pickled(tmp_pat
     assert files == [f"step-0000000{step}/{name}" for step in (2, 3) for name in ("state.json", "state.safetensors")]
     for file in files:
         assert b"\x80\x04" not in (tmp_path / "run" / file).read_bytes()[:2]
-    kept.remove()
-    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_finished_training_is_not_made_again_and_its_last_state_stays_alone(tmp_path: Path, shards: Shards) -> None:
+    """Whether the kill fell between the last step and the output, or between the output and DVC's record of it."""
+    uninterrupted = run(shards, "adamw")
+    kept = Checkpoints(tmp_path / "x-1", None, print)  # the default interval: but for the end, no checkpoint was due
+    same(run(shards, "adamw", kept), uninterrupted)
+    steps = len(uninterrupted.curve)
+    for finished in (False, True):
+        assert kept.finished == finished
+        assert sorted(path.name for path in (tmp_path / "x-1").glob("step-*")) == [f"step-{steps:08d}"]
+        again = Checkpoints(tmp_path / "x-1", 0, print)
+        same(run(shards, "adamw", again, cut=0), uninterrupted)  # Cut at the first step: there is none
+        again.finish()
+
+
+def test_a_finished_run_goes_when_a_later_one_of_the_same_spec_is_finished_and_unfinished_ones_stay(
+    tmp_path: Path,
+) -> None:
+    def runs(*names: str) -> dict[str, Checkpoints]:
+        return {name: Checkpoints(tmp_path / name, 0, print) for name in names}
+
+    every = runs("one-aa", "one-bb", "one-cc", "one-two-aa", "on-aa")
+    for kept in every.values():
+        for step in (1, 2, 3):
+            kept.save(step, {"w": torch.full((2, 3), float(step))})
+    for name in ("one-aa", "one-two-aa", "on-aa"):
+        every[name].finish()
+    (tmp_path / ".one-dd.old" / "step-00000001").mkdir(parents=True)  # a kill fell while it was removed
+    every["one-cc"].finish()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["on-aa", "one-bb", "one-cc", "one-two-aa"]
+    assert sorted(path.name for path in (tmp_path / "one-cc").iterdir()) == ["finished", "step-00000003"]
+    assert len(list((tmp_path / "one-bb").iterdir())) == 2
+    assert every["one-cc"].newest() == read_checkpoint(tmp_path / "one-cc" / "step-00000003")
 
 
 def test_the_state_is_named_by_what_it_is_of(tmp_path: Path, shards: Shards) -> None:

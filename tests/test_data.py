@@ -57,6 +57,12 @@ def test_the_shipped_data_specs_are_the_promised_ones() -> None:
         ({"split": {"test": 0.0, "seed": 0}}, "mine.yaml: split.test = 0.0: "),
         ({"source": {"kind": "digit"}}, "mine.yaml: source.kind = \"digit\": unknown kind; did you mean 'digits'?"),
         ({"source": archive()}, "mine.yaml: split = "),
+        (
+            {"source": archive(), "split": {"test": None, "seed": None, "group": None}},
+            "must be null, or name a group: the source has its own split",
+        ),
+        ({"source": archive(), "split": {"test": None, "seed": 3, "group": "label"}}, "would be silently unused"),
+        ({"split": {"test": None, "seed": None, "group": "label"}}, "must be given, as {test: 0.2, seed: 0}"),
         ({"source": archive(classes=None), "split": None}, 'mine.yaml: labels[0] = "label": must be []'),
         ({"source": archive(train=None), "split": None}, "mine.yaml: source.train = null: must name a file"),
         ({"source": archive(test="a.tar"), "split": None}, 'mine.yaml: source.test = "a.tar": must be another file'),

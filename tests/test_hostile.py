@@ -6,6 +6,7 @@ are in tests/images, tests/sources and tests/test_sharding.py.
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -65,6 +66,17 @@ def sharded(folder: Path, raw: Path, source: dict[str, Any], **changes: Any) -> 
     ledger = json.loads((folder / "ledger.json").read_text())
     assert ledger["seen"] == ledger["kept"] + sum(ledger["refused"].values())
     return Shards(folder), ledger
+
+
+def test_every_line_about_pictures_archives_folders_and_arrays_is_met_here() -> None:
+    here = Path(__file__).read_text(encoding="utf-8")
+    with (HOSTILE / "manifest.csv").open(encoding="utf-8", newline="") as file:
+        paths = [row["path"].split(" -> ")[0] for row in csv.DictReader(file)]
+    ours = [path for path in paths if path.startswith(("images/", "tars/", "tree/")) or path.endswith(".npz")]
+    assert len(ours) > 45
+    for path in ours:
+        words = {*path.split("/")[1:], path.rpartition("/")[2].removesuffix(".npz")}
+        assert any(word in here for word in words) or "n" * 100 in path, path
 
 
 def test_the_good_picture_is_read() -> None:

@@ -86,7 +86,9 @@ def test_an_edit_between_a_kill_and_the_next_run_starts_anew_and_going_back_goes
     code, output = project.repro(targets=("pretrain",))
     assert code == 0, output
     assert "from its checkpoint" in output
-    assert not unfinished.exists()
+    (kept,) = (project.root / "work" / "checkpoints").iterdir()
+    assert kept == unfinished
+    assert len(list(kept.glob("step-*"))) == 1
 
     # what DVC had removed before the killed run comes back
     folder = project.root / "work" / "pretrain" / "one"
@@ -98,3 +100,15 @@ def test_an_edit_between_a_kill_and_the_next_run_starts_anew_and_going_back_goes
     command = [sys.executable, "-m", "dvc", "checkout", "--quiet", "pretrain@one"]
     subprocess.run(command, cwd=project.root, env=project.environment(), check=True)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+    # a kill between the end of the training and DVC's record of it costs no step
+    spec.write_text(text.replace("temperature: 0.1", "temperature: 0.7"))
+    (tmp_path / "token").write_text("")
+    plan |= {"phase": "finish", "at": 1, "told": str(tmp_path / "told")}
+    assert project.repro(plan, targets=("pretrain",))[0] == -signal.SIGKILL
+    log = project.root / "work" / "logs" / "one" / "pretrain-0.jsonl"
+    steps = log.read_text()
+    code, output = project.repro(targets=("pretrain",))
+    assert code == 0, output
+    assert log.read_text() == steps
+    assert len(steps.splitlines()) == len((folder / "curve.csv").read_text().splitlines()) - 1

@@ -89,6 +89,18 @@ def test_a_folder_of_classes(capsys: pytest.CaptureFixture[str]) -> None:
     assert said[0] == "found a folder: 60 files in 2 classes; canvas 20x20, 3 channel(s); labels: label"
     assert said[-1] == "edit it, then run: dvc repro"
     assert spec()["training"]["global_batch"] == 16  # of 48 pictures to train on
+    assert len(spec()["audit"]["thresholds"]) == 1  # too few pictures to demand that the label is read
+
+
+def test_the_recipe_demands_that_the_label_is_read_better_than_chance_and_trains_for_minutes() -> None:
+    fill(Path("raw"), classes(240))
+    new("raw")
+    assert spec()["audit"]["thresholds"] == [
+        {"measure": "effective_rank.h", "at_least": 5},
+        {"measure": "probe.label.knn.h.view0", "at_least": 0.73},  # two thirds are cats
+    ]
+    training = spec()["training"]
+    assert (training["global_batch"], training["epochs"]) == (64, 267)  # 800 steps of 192 pictures
 
 
 def test_a_folder_in_a_folder_and_pictures_without_classes() -> None:
@@ -202,6 +214,16 @@ def test_a_table_beside_the_pictures_with_a_group() -> None:
         for file in ("specs/mine.yaml", "specs/data/mine.yaml"):
             Path(file).unlink()
         shutil.copy(ROOT / "specs" / "index.yaml", "specs/index.yaml")
+
+
+def test_a_table_with_its_own_split_has_its_group_examined() -> None:
+    files = {f"p/{number:03d}.png": picture(number) for number in range(60)}
+    fill(Path("raw"), files)
+    rows = [f"{name},{'train' if number % 3 else 'test'},q{number // 4}" for number, name in enumerate(files)]
+    Path("raw/table.csv").write_text("image,split,patient\n" + "\n".join(rows) + "\n")
+    assert new("raw")["split"] == {"test": None, "seed": None, "group": "patient"}
+    note = json.loads(Path("out/ledger.json").read_text())["notes"][0]
+    assert note.startswith("column 'patient': 15 of 15 values have pictures on both sides of the given split")
 
 
 def test_large_pictures_of_many_shapes_are_covered_and_torchvision_roots_known() -> None:

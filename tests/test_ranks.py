@@ -30,10 +30,12 @@ from table import MEMBERS, TABLE
 
 import pipeline.training as loop
 from pipeline import collectives
+from pipeline.checkpoint import Checkpoints
 from pipeline.heartbeat import Heartbeat, lost
 from pipeline.reduction import reduced
 from pipeline.samplers import Sampler
 from pipeline.shards import Shards
+from pipeline.state import Row
 
 DOUBLE = torch.float64
 SAMPLE = torch.tensor([0, 0, 1, 2, 3, 3, 4, 4, 5, 5, 5, 6, 7, 7, 8, 8])
@@ -145,12 +147,14 @@ def test_loss_and_gradient_of_every_objective_are_those_of_a_double_loop_on_one_
 # -- twenty steps ------------------------------------------------------------------------------------------------------
 
 
-def twenty(folder: str) -> tuple[list[Any], dict[str, Tensor]]:
+def twenty(
+    folder: str, told: Callable[[Row], None] = lambda row: None, kept: Checkpoints | None = None
+) -> tuple[list[Any], dict[str, Tensor]]:
     """Curve and weights of the loop in float64."""
     original = loop.start_network
     loop.start_network = lambda *given: original(*given).double()
     try:
-        run = loop.train(space(), training(epochs=5), Shards(Path(folder)), CPU, lambda row: None)
+        run = loop.train(space(), training(epochs=5), Shards(Path(folder)), CPU, told, kept)
     finally:
         loop.start_network = original
     return list(run.curve), {name: value.detach().clone() for name, value in run.network.state_dict().items()}
@@ -176,6 +180,48 @@ def test_twenty_steps_on_two_ranks_are_those_of_one_in_float64(tmp_path: Path) -
         torch.testing.assert_close(weights[name], value, rtol=0, atol=1e-10, msg=name)
 
 
+class Cut(Exception):
+    """Stands for a kill."""
+
+
+def cut(row: Row) -> None:
+    if row.step == 7:
+        raise Cut
+
+
+def cut_on_rank(rank: int, world: int, port: int, folder: str, run: str) -> None:
+    meet(rank, world, port)
+    with pytest.raises(Cut):
+        twenty(folder, cut, Checkpoints(Path(run), 0, print))
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def resumed_on_rank(rank: int, world: int, port: int, folder: str, run: str, result: str) -> None:
+    meet(rank, world, port)
+    made: list[Row] = []
+    curve, weights = twenty(folder, made.append, Checkpoints(Path(run), 0, print))
+    if rank == 0:
+        torch.save([[row.loss for row in curve], weights, [row.step for row in made]], result)
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_restart_may_use_another_number_of_ranks(tmp_path: Path, first: int) -> None:
+    sharded(tmp_path / "shards")
+    run, result = tmp_path / "run", tmp_path / "result.pt"
+    spawned(cut_on_rank, first, str(tmp_path / "shards"), str(run))
+    assert [path.name for path in sorted(run.iterdir())] == ["step-00000006", "step-00000007"]
+    spawned(resumed_on_rank, 3 - first, str(tmp_path / "shards"), str(run), str(result))
+    losses, weights, made = torch.load(result)
+    assert made == list(range(7, 20))
+    curve, expected = twenty(str(tmp_path / "shards"))
+    assert losses == pytest.approx([row.loss for row in curve], abs=1e-10)
+    for name, value in expected.items():
+        torch.testing.assert_close(weights[name], value, rtol=0, atol=1e-10, msg=name)
+
+
 # -- a rank that is lost -----------------------------------------------------------------------------------------------
 
 
@@ -193,7 +239,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def start(place: Path, **settings: Any) -> subprocess.Popen[str]:
-    machine = {"processes": 2, "device": "cpu", "threads": 1, "collective_timeout": 5, **settings}
+    machine = {"processes": 2, "device": "cpu", "threads": 1, "collective_timeout": 30, **settings}
     variables = {f"LATENT_{name.upper()}": str(value) for name, value in machine.items()}
     environment = {**os.environ, **variables, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "stages.pretrain", "x"]
@@ -223,8 +269,8 @@ def signs(place: Path, rank: int, step: int = 3) -> dict[str, Any]:
         ),
         (
             signal.SIGSTOP,
-            r"rank 1 \(process \d+ on .*, at step \d+\) does not answer; the others waited 5 s \(collective_timeout\); "
-            r"run again to go on from the last checkpoint",
+            r"rank 1 \(process \d+ on .*, at step \d+\) does not answer; the others waited 30 s "
+            r"\(collective_timeout\); run again to go on from the last checkpoint",
         ),
     ],
     ids=["dies", "hangs"],
@@ -233,7 +279,10 @@ def test_a_rank_that_dies_or_hangs_ends_the_others_with_its_name(place: Path, nu
     process = start(place)
     others = [signs(place, rank)["pid"] for rank in (0, 1)]
     os.kill(others[1], number)
-    _, errors = process.communicate(timeout=60)
+    since = time.monotonic()
+    _, errors = process.communicate(timeout=120)
+    if number == signal.SIGSTOP:
+        assert time.monotonic() - since >= 29  # and not before collective_timeout
     assert process.returncode == 1
     lines = [line for line in errors.replace("\r", "\n").splitlines() if line.strip() and "step/s" not in line]
     assert re.fullmatch(told, lines[-1]), errors

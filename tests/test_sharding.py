@@ -25,7 +25,7 @@ from pipeline.images import decode, encode_png
 from pipeline.intake import Kept, Lost, take
 from pipeline.ledger import Ledger
 from pipeline.sharding import shard
-from pipeline.shards import DataCard, Shards
+from pipeline.shards import DataCard, Grouped, Shards
 from pipeline.spec import Refusal, parse
 from pipeline.tars import Sample, write_split
 
@@ -153,6 +153,7 @@ def test_a_group_is_never_on_both_sides_and_stays_as_a_column(tmp_path: Path, se
     data = spec(manifest=TABLE, split={"test": 0.4, "seed": seed, "group": "patient"})
     card, _ = written(data, with_patients(tmp_path / "raw"), tmp_path / "out")
     assert list(card.columns) == ["label", "patient"]
+    assert card.group == Grouped(column="patient", groups=12, both=0, pictures={"train": 0, "test": 0})
     shards = Shards(tmp_path / "out")
     patients = {
         split: {card.columns["patient"].classes[code] for code in shards.labels(split)["patient"]}
@@ -194,6 +195,33 @@ def test_the_manifest_may_hold_the_split(tmp_path: Path) -> None:
     table = {**TABLE, "classes": [], "split": "side"}
     card, _ = written(spec(manifest=table, split=None), raw, tmp_path / "out")
     assert card.splits == {"train": 30, "test": 10}
+
+
+def test_groups_on_both_sides_of_a_given_split_are_told_on_the_card_and_refused_where_strict(tmp_path: Path) -> None:
+    raw = with_patients(tmp_path / "raw")
+    lines = (raw / "table.csv").read_text().splitlines()
+    table = {**TABLE, "split": "side"}
+    given = {"test": None, "seed": None, "group": "patient"}
+    strict = rules(strict=True)
+    by_number = [number < 10 for number in range(40)]
+    by_patient = [number % 12 < 4 for number in range(40)]
+    for name, test in (("number", by_number), ("patient", by_patient)):
+        rows = [f"{line},{'test' if side else 'train'}" for line, side in zip(lines[1:], test, strict=True)]
+        (raw / "table.csv").write_text("\n".join([f"{lines[0]},side", *rows, ""]))
+        card, _ = written(spec(manifest=table, split=given), raw, tmp_path / name)
+        notes = [note for note in told(tmp_path / name)["notes"] if "both sides" in note]
+        if name == "patient":
+            assert card.group == Grouped(column="patient", groups=12, both=0, pictures={"train": 0, "test": 0})
+            assert notes == []
+            written(spec(manifest=table, split=given, ledger=strict), raw, tmp_path / "strict")
+            continue
+        assert card.group == Grouped(column="patient", groups=12, both=10, pictures={"train": 24, "test": 10})
+        (note,) = notes
+        assert note.startswith("column 'patient': 10 of 12 values have pictures on both sides of the given split")
+        assert "split: {test: 0.2, seed: 0, group: patient}" in note
+        with pytest.raises(Refusal, match=r"data set mine: column 'patient': 10 of 12.*or set ledger\.strict: false"):
+            written(spec(manifest=table, split=given, ledger=strict), raw, tmp_path / "refused")
+        written(spec(manifest=table, split=None), raw, tmp_path / "free")  # no group is declared
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -307,6 +308,36 @@ def test_index_and_specs_are_held_equal(specs: Path, old: str, new: str, line: s
     assert old in text
     (specs / "index.yaml").write_text(text.replace(old, new))
     assert line in [str(fault) for fault in all_faults(specs)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "new", "line"),
+    [
+        (
+            ", files: specs/none}",
+            "}",
+            "specs.digits.files: missing; write it out: the folder of its code",
+        ),
+        ("{data: digits, files", "{files", "specs.digits.data: missing; write it out: the name of its data set"),
+        (
+            "digits: {raw: specs/none}",
+            "digits: {}",
+            "data.digits.raw: missing; write it out: the path of its raw",
+        ),
+        ("digits: {raw: specs/none}", "digits:", "data.digits = null: must be a mapping of keys to values"),
+        (r"(?s)specs:  #.*", "", "specs: missing; write it out: the specs, each as NAME: {data: NAME, files: PATH}"),
+        (r"(?s)data:  #.*(?=specs:  #)", "", "data: missing; write it out: the data sets, each as NAME: {raw: PATH}"),
+        ("raw: specs/none", "raw: null", "data.digits.raw = null: "),
+    ],
+)
+def test_a_missing_key_of_the_index_is_told_with_what_it_must_say(
+    specs: Path, pattern: str, new: str, line: str
+) -> None:
+    """DVC, which reads the index before it runs anything, has its own words for it."""
+    text = (specs / "index.yaml").read_text()
+    (specs / "index.yaml").write_text(re.sub(pattern, new, text, count=1))
+    (fault,) = all_faults(specs)
+    assert str(fault).startswith(f"specs/index.yaml: {line}")
 
 
 def test_a_data_set_that_the_index_does_not_list_is_told(specs: Path) -> None:

@@ -151,10 +151,27 @@ def test_a_second_run_writes_the_same_bytes(call: Call) -> None:
 
     ran(call, *CHAIN)
     first = contents()
-    ran(call, *CHAIN)
-    second = contents()
-    assert first.keys() == second.keys()
-    assert [name for name in first if first[name] != second[name]] == []
+    for remembered in (True, False):
+        if not remembered:
+            shutil.rmtree("work/checkpoints")
+        ran(call, *CHAIN)
+        second = contents()
+        assert first.keys() == second.keys()
+        assert [name for name in first if first[name] != second[name]] == []
+
+
+def test_a_training_that_was_not_recorded_only_writes_its_output_again(call: Call) -> None:
+    """As after a kill between the end of the training and DVC's record of it: DVC removes the output, and starts."""
+    ran(call, "shard", "check", "pretrain")
+    output, log = Path("work/pretrain/mine"), Path("work/logs/mine/pretrain-0.jsonl")
+    before = {path.name: path.read_bytes() for path in output.iterdir()}
+    steps = log.read_text()
+    shutil.rmtree(output)
+    ran(call, "pretrain")
+    assert {path.name: path.read_bytes() for path in output.iterdir()} == before
+    assert log.read_text() == steps, "no step was made"
+    (kept,) = Path("work/checkpoints").iterdir()
+    assert sorted(path.name for path in kept.iterdir()) == ["finished", f"step-{len(steps.splitlines()):08d}"]
 
 
 def test_learned_scalars_go_through_every_stage(call: Call) -> None:
@@ -423,11 +440,14 @@ def test_a_full_disk_is_one_line_and_the_older_output_stays(call: Call, stage: s
     output = Path(f"work/{stage}/mine")
     before = {path.name: path.read_bytes() for path in output.iterdir()}
     assert max(map(len, before.values())) > limit
+    if limit == 3_000:  # else the training is remembered, and only its output is written
+        shutil.rmtree("work/checkpoints")
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, str(limit), stage, "mine"], capture_output=True, text=True, check=False
     )
     told = [line for line in done.stderr.replace("\r", "\n").splitlines() if line.strip() and "it/s" not in line]
-    told = [line for line in told if not line.startswith((f"{stage} mine:",))]  # the progress bar
+    passing = (f"{stage} mine:", "it was finished before")  # the progress bar, and what is no fault
+    told = [line for line in told if not line.startswith(passing)]
     assert done.returncode == 1, done.stderr
     assert len(told) == 1, done.stderr
     assert "and run again" in told[0]

@@ -27,8 +27,11 @@ BYTE_LIMIT = 2**28
 KINDS = {1: "u", 2: "i", 3: "f"}
 FORMATS = {1: "B", 2: "B", 3: "H", 4: "I", 5: "II", 6: "b", 7: "B", 8: "h", 9: "i", 11: "f", 12: "d", 13: "I"}
 WIDE = {16: "Q", 17: "q", 18: "Q"}
-COMPRESSIONS = {1: 1, 5: 5, 8: 8, 32946: 8, 32773: 32773, 50000: 50000}
-"""none, LZW, deflate (old and new number), PackBits, Zstandard: as in a file → as libtiff is asked."""
+COMPRESSIONS = {1: 1, 5: 5, 8: 8, 32946: 8, 32773: 32773, 34925: 34925, 50000: 50000}
+"""none, LZW, deflate (old and new number), PackBits, LZMA, Zstandard: as in a file → as libtiff is asked."""
+
+MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+"""Each byte with its bits in the other order (fill order 2)."""
 
 
 class Unreadable(Exception):
@@ -157,8 +160,10 @@ def _dtype(bits: set[int], kinds: set[int]) -> np.dtype[Any]:
 def _undone(data: bytes, page: Page, rows: int, row_bytes: int) -> bytes:
     """One segment without its compression: exactly rows x row_bytes."""
     compression = COMPRESSIONS.get(page.one(259, 1))
-    if compression is None or page.one(266, 1) != 1:
-        raise Unreadable("TIFF layout", f"compression {page.one(259, 1)}, fill order {page.one(266, 1)}")
+    if compression is None:
+        raise Unreadable("TIFF layout", f"compression {page.one(259, 1)}")
+    if page.one(266, 1) == 2:
+        data = data.translate(MIRRORED)
     if compression != 1:
         entries = {256: row_bytes, 257: rows, 258: 8, 259: compression, 262: 1, 273: 8, 277: 1, 278: rows}
         entries[279] = len(data)

@@ -15,12 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, ClassVar, Literal, Self, cast
 
-from pydantic import Field
-
-from pipeline.sources.names import file_of, leaves, printable, unfit_name
-from pipeline.sources.record import ColumnKind, Item, Note, Record, Refused, Split
+from pipeline.sources.classed import Classed
+from pipeline.sources.names import file_of, printable, unfit_name
+from pipeline.sources.record import Item, Note, Record, Refused
 from pipeline.sources.zips import zip_members
-from pipeline.spec import Refusal, Rule, Spec
+from pipeline.spec import Refusal
 
 NAME_LIMIT = 2**20
 """bytes of a header that only carries a long name or other attributes"""
@@ -30,39 +29,11 @@ OTHER = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "Zstandard", b
 DAMAGE = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
 
 
-class Archive(Spec):
+class Archive(Classed):
     """Pictures in a tar, tar.gz or zip a split, or in one for all."""
 
     kind: Literal["archive"]
-    train: str | None = Field(min_length=1)
-    """file name under the raw path; null: the raw path is itself the file"""
-    test: str | None = Field(min_length=1)
-    """file name under the raw path; null: a share of train is kept for testing (``split``)"""
-    classes: Literal["folder"] | None
-    """folder: column ``label`` is the first folder of a member's path; null: unlabelled"""
-    embedded: ClassVar[bool] = False
-
-    @property
-    def splits_itself(self) -> bool:
-        """Whether the source says what is for testing."""
-        return self.test is not None
-
-    def rules(self) -> Iterator[Rule]:
-        if self.train is None and self.test is not None:
-            yield "train", "must name a file under the raw path, since test does"
-        if self.train is not None and self.train == self.test:
-            yield "test", "must be another file than train; null keeps a share of train for testing"
-        for field, name in (("train", self.train), ("test", self.test)):
-            if name is not None and leaves(name):
-                yield field, "must lie under the raw path: neither absolute nor with '..'"
-
-    def columns(self) -> dict[str, ColumnKind]:
-        """Name and kind of every label column."""
-        return {"label": "class"} if self.classes == "folder" else {}
-
-    def count(self) -> int | None:
-        """How many pictures there are: not known before the archive is read."""
-        return None
+    place: ClassVar[str] = "file"
 
     def records(self, raw: Path | None) -> Iterator[Item]:
         """Yield every member of the archives: a record, or why it is none.
@@ -70,20 +41,14 @@ class Archive(Spec):
         Raises:
             Refusal: a file is not there (the nearest name is told) or no tar.
         """
-        parts: list[tuple[Path, Split | None]] = [(file_of(raw, self.train, "train"), None)]
-        if self.test is not None:
-            parts = [(parts[0][0], "train"), (file_of(raw, self.test, "test"), "test")]
-        for path, split in parts:
+        found = [(file_of(raw, name, split or "train"), split) for name, split in self.parts()]
+        for path, split in found:
             for item in members(path):
-                yield self._labelled(item, split) if isinstance(item, Record) else item
-
-    def _labelled(self, record: Record, split: Split | None) -> Record | Refused:
-        folders = PurePosixPath(record.name).parts[:-1]
-        if self.classes is None:
-            return Record(record.name, record.content, {}, split)
-        if not folders:
-            return Refused(record.name, "no class folder", "a member must lie in a folder named as its class")
-        return Record(record.name, record.content, {"label": folders[0]}, split)
+                if isinstance(item, Record):
+                    folders = PurePosixPath(item.name).parts[:-1]
+                    yield self.labelled(item.name, item.content, folders[0] if folders else None, split)
+                else:
+                    yield item
 
 
 def members(path: Path) -> Iterator[Item]:

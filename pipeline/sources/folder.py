@@ -13,46 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
-from pipeline.sources.names import HIDDEN, MEMBER_LIMIT, folder_of, hidden, leaves, printable
-from pipeline.sources.record import ColumnKind, Item, Note, Record, Refused, Split
-from pipeline.spec import Rule, Spec
+from pipeline.sources.classed import Classed
+from pipeline.sources.names import HIDDEN, MEMBER_LIMIT, folder_of, hidden, printable
+from pipeline.sources.record import Item, Note, Record, Refused
 
 
-class Folder(Spec):
+class Folder(Classed):
     """Pictures in a folder, or in one folder a split."""
 
     kind: Literal["folder"]
-    train: str | None = Field(min_length=1)
-    """folder under the raw path; null: the raw path itself"""
-    test: str | None = Field(min_length=1)
-    """folder under the raw path; null: a share of train is kept for testing (``split``)"""
-    classes: Literal["folder"] | None
-    """folder: column ``label`` is the first folder level; null: no such column"""
-    embedded: ClassVar[bool] = False
-
-    @property
-    def splits_itself(self) -> bool:
-        """Whether the source says what is for testing."""
-        return self.test is not None
-
-    def rules(self) -> Iterator[Rule]:
-        if self.train is None and self.test is not None:
-            yield "train", "must name a folder under the raw path, since test does"
-        if self.train is not None and self.train == self.test:
-            yield "test", "must be another folder than train; null keeps a share of train for testing"
-        for field, name in (("train", self.train), ("test", self.test)):
-            if name is not None and leaves(name):
-                yield field, "must lie under the raw path: neither absolute nor with '..'"
-
-    def columns(self) -> dict[str, ColumnKind]:
-        """Name and kind of every label column."""
-        return {"label": "class"} if self.classes == "folder" else {}
-
-    def count(self) -> int | None:
-        """How many pictures there are: not known before the folder is read."""
-        return None
+    place: ClassVar[str] = "folder"
 
     def records(self, raw: Path | None) -> Iterator[Item]:
         """Yield every file of the folders: a record named by its path under the raw path, or why it is none.
@@ -60,10 +30,7 @@ class Folder(Spec):
         Raises:
             Refusal: a folder is not there (the nearest name is told), or leaves the raw path.
         """
-        parts: list[tuple[str | None, Split | None]] = [(self.train, None)]
-        if self.test is not None:
-            parts = [(self.train, "train"), (self.test, "test")]
-        for name, split in parts:
+        for name, split in self.parts():
             base = folder_of(raw, name, split or "train")
             before = "" if name is None else f"{name.rstrip('/')}/"
             empty: set[str] = set()
@@ -73,12 +40,8 @@ class Folder(Spec):
                     empty.add(folder)
                 elif isinstance(item, Refused):
                     yield Refused(before + item.name, item.reason, item.detail)
-                elif self.classes is None:
-                    yield Record(before + item.name, item.content, {}, split)
-                elif not rest:
-                    yield Refused(before + item.name, "no class folder", "it must lie in a folder named as its class")
                 else:
-                    yield Record(before + item.name, item.content, {"label": folder}, split)
+                    yield self.labelled(before + item.name, item.content, folder if rest else None, split)
             if empty:
                 yield Note(f"{len(empty)} empty folder(s), no class: {', '.join(sorted(empty)[:5])}", damage=False)
 

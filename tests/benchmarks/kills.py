@@ -2,9 +2,11 @@
 
     python tests/benchmarks/kills.py                 # 30 kills, 5 a run
     python tests/benchmarks/kills.py --kills 6 --a-run 3 --processes 2
+    python tests/benchmarks/kills.py --save tests/benchmarks/results    # also kills.json and kills.png
 
-A kill goes to the whole process group: SIGKILL, SIGTERM or SIGINT in turn. Where it falls is drawn: a phase of the
-code and which of its occurrences (``HOOK`` is read by every process as ``sitecustomize``), or any moment by the clock.
+The spec has a queue of keys and a momentum target, so that all that a method carries along is at stake. A kill goes to
+the whole process group: SIGKILL, SIGTERM or SIGINT in turn. Where it falls is drawn: a phase of the code and which of
+its occurrences (``HOOK`` is read by every process as ``sitecustomize``), or any moment by the clock.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +38,12 @@ PHASES = {
     "before rename": (1, 12),
     "after rename": (1, 12),
     "optimizer step": (1, 14),
+    "momentum update": (1, 30),
+    "enqueue": (1, 30),
     "checkpoint": (1, 14),
     "shard close": (1, 1),
     "removal": (1, 12),
+    "finish": (1, 1),
     "clock": (1, 1),
 }
 """Phase: the occurrences, in one process, among which the instant is drawn."""
@@ -99,6 +104,9 @@ if plan and stage:
                     threading.Thread(target=strike, args=(0.0005 * plan["at"],), daemon=True).start()
         sys.addaudithook(heard)
     hooked = {"optimizer step": ("pipeline.divergence", "check_gradient", during),
+              "momentum update": ("pipeline.momentum", "follow", during),
+              "enqueue": ("pipeline.queue", "enqueued", during),
+              "finish": ("pipeline.checkpoint", "Checkpoints.finish", during),
               "checkpoint": ("pipeline.checkpoint", "write_checkpoint", during),
               "shard close": ("pipeline.tars", "_Digested.digest", before)}.get(phase)
     if hooked:
@@ -131,10 +139,24 @@ class Kill:
     signal: str
 
 
-class Project:
-    """A working folder with one small spec, which is reproduced from nothing."""
+QUEUED: dict[str, Any] = {
+    "target": {"kind": "momentum", "m": 0.9, "schedule": "constant"},
+    "sampler": {"kind": "queue", "length": 300, "in_batch": False},
+}
+"""Of ``space``: what is carried from step to step beside weights and moments; 300 is no multiple of the batch."""
 
-    def __init__(self, root: Path, processes: int = 1, source: Path = ROOT):
+
+class Project:
+    """A working folder with one small spec, which is reproduced from nothing.
+
+    Args:
+        root: the folder, made here.
+        processes: training ranks.
+        source: of the code and the specs.
+        space: fields of the spec's ``space`` that are other than in specs/digits.yaml.
+    """
+
+    def __init__(self, root: Path, processes: int = 1, source: Path = ROOT, space: dict[str, Any] | None = None):
         self.root, self.processes = root, processes
         ignored = shutil.ignore_patterns("__pycache__")
         for name in ("pipeline", "stages"):
@@ -148,6 +170,7 @@ class Project:
         spec = yaml.load((root / "specs" / "digits.yaml").read_text(encoding="utf-8"))
         spec["training"] |= {"epochs": 3, "schedule": {"kind": "cosine", "warmup_epochs": 1}}
         spec["training"]["encoder"] = {"kind": "small", "widths": [8, 16], "strides": [2, 2], "groups": 4}
+        spec["space"] |= space or {}
         spec["audit"] |= {"samples": 100, "thresholds": []}
         index = {"data": {"digits": {"raw": "specs/none"}}, "specs": {"one": {"data": "digits", "files": "specs/none"}}}
         for name, content in (("one", spec), ("index", index)):
@@ -249,14 +272,14 @@ def plans(folder: Path, seed: int) -> Iterator[tuple[dict[str, Any], float | Non
             at = draw.randint(*PHASES[phase])
             plan = {"phase": phase, "at": at, "signal": int(SIGNALS[number % 3]), "token": str(token)}
             plan["told"] = str(folder / "told.jsonl")
-            yield plan, draw.uniform(2.0, 30.0) if phase == "clock" else draw.uniform(30.0, 50.0)
+            yield plan, draw.uniform(2.0, 30.0) if phase == "clock" else draw.uniform(45.0, 70.0)
             number += 1
 
 
 def campaign(folder: Path, kills: int, a_run: int, seed: int = 0, processes: int = 1, loud: bool = False) -> list[Kill]:
     """Kill ``kills`` times, ``a_run`` of them a reproduction from nothing. Raises AssertionError at a difference."""
     folder.mkdir(parents=True, exist_ok=True)
-    quiet = Project(folder / "quiet", processes)
+    quiet = Project(folder / "quiet", processes, space=QUEUED)
     code, output = quiet.repro()
     assert code == 0, output
     expected, recorded = quiet.outputs(), quiet.lock()
@@ -264,7 +287,7 @@ def campaign(folder: Path, kills: int, a_run: int, seed: int = 0, processes: int
     told.write_text("")
     drawn, fallen, run = plans(folder, seed), 0, 0
     while fallen < kills:
-        project = Project(folder / f"run-{run}", processes, quiet.root)
+        project = Project(folder / f"run-{run}", processes, quiet.root, QUEUED)
         goal = min(kills, fallen + a_run)
         while True:
             plan, seconds = next(drawn) if fallen < goal else (None, None)
@@ -281,7 +304,8 @@ def campaign(folder: Path, kills: int, a_run: int, seed: int = 0, processes: int
         assert project.outputs() == expected, f"run {run}: other bytes than a quiet run's"
         assert project.lock() == recorded, f"run {run}: dvc.lock differs"
         assert not list((project.root / "work").rglob(".*")), "something half written is left"
-        assert not list((project.root / "work" / "checkpoints").glob("*")), "a finished run's checkpoints are left"
+        (kept,) = (project.root / "work" / "checkpoints").iterdir()
+        assert len(list(kept.iterdir())) == 2, "of a finished run more is left than its last state and its mark"
         shutil.rmtree(project.root)
         run += 1
     lines = [json.loads(line) for line in told.read_text().splitlines()]
@@ -297,6 +321,25 @@ def histogram(kills: list[Kill]) -> str:
     return "\n".join(parts)
 
 
+def save(kills: list[Kill], told: str, folder: Path) -> None:
+    """Write the kills, one by one, and their histogram as a picture."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    content = {"result": told, "kills": [asdict(kill) for kill in kills]}
+    (folder / "kills.json").write_text(json.dumps(content, indent=1) + "\n")
+    figure, axes = pyplot.subplots(1, 3, figsize=(11, 3.6), layout="tight", width_ratios=(3, 2, 1))
+    for axis, (title, name) in zip(axes, (("phase", "phase"), ("process", "stage"), ("signal", "signal")), strict=True):
+        counted = Counter(getattr(kill, name) for kill in kills).most_common()[::-1]
+        axis.barh([word for word, _ in counted], [count for _, count in counted], color="#c40")
+        axis.set_title(title)
+        axis.xaxis.get_major_locator().set_params(integer=True)
+    figure.suptitle(told, fontsize=9)
+    figure.savefig(folder / "kills.png", dpi=110)
+
+
 def main() -> None:
     """Print the histogram."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -304,14 +347,18 @@ def main() -> None:
     parser.add_argument("--a-run", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=1, help="training ranks")
+    parser.add_argument("--save", type=Path, help="folder for kills.json and kills.png")
     given = parser.parse_args()
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         kills = campaign(Path(folder), given.kills, given.a_run, given.seed, given.processes, loud=True)
-    print(histogram(kills))
-    print(
-        f"{len(kills)} kills; every tracked output and dvc.lock bitwise as without; {time.monotonic() - started:.0f} s"
+    told = (
+        f"{len(kills)} kills in {-(-given.kills // given.a_run)} runs, {given.processes} rank(s): every tracked output"
     )
+    told += f" and dvc.lock bitwise as without; {time.monotonic() - started:.0f} s"
+    print(histogram(kills), told, sep="\n")
+    if given.save is not None:
+        save(kills, told, given.save)
 
 
 if __name__ == "__main__":

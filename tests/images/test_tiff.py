@@ -158,6 +158,45 @@ def test_predictors_and_big_files_come_back(order: str, wide: bool, dtype: str, 
     np.testing.assert_array_equal(read_values(content, read_page(content)), values)
 
 
+def test_bits_in_the_other_order_and_lzma_come_back() -> None:
+    values = random((7, 11, 5), "u2")
+    plain = written(values, tag266=[2])
+    start, size = 8, values.nbytes
+    mirrored = bytes(int(f"{byte:08b}"[::-1], 2) for byte in plain[start : start + size])
+    content = plain[:start] + mirrored + plain[start + size :]
+    np.testing.assert_array_equal(read_values(content, read_page(content)), values)
+    buffer = io.BytesIO()
+    try:
+        Image.fromarray(values[..., 0]).save(buffer, "TIFF", compression="lzma")
+    except (OSError, ValueError):
+        pytest.skip("Pillow has no LZMA here")
+    np.testing.assert_array_equal(read_values(buffer.getvalue(), read_page(buffer.getvalue())), values[..., :1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"tag258": [12] * 5}, r"TIFF layout \(bits \[12\]"),
+        ({"tag258": [8, 8, 8, 8, 16]}, r"bits \[8, 16\]"),
+        ({"tag339": [6] * 5}, r"sample formats \[6\]"),
+        ({"tag259": [7]}, "compression 7"),
+        ({"tag278": [0]}, "damaged picture"),
+        ({"tag256": [0]}, "damaged picture"),
+    ],
+)
+def test_other_layouts_are_refused_by_their_names(changes: Any, told: str) -> None:
+    with pytest.raises(Unreadable, match=told):
+        decode(written(random((8, 10, 5), "u1"), **changes))
+
+
+def test_a_page_that_names_itself_as_the_next_is_read_once() -> None:
+    content = bytearray(written(random((4, 4, 5), "u1")))
+    (at,) = struct.unpack_from("<I", content, 4)
+    (count,) = struct.unpack_from("<H", content, at)
+    struct.pack_into("<I", content, at + 2 + 12 * count, at)
+    assert decode(bytes(content)).pixels.shape == (4, 4, 5)
+
+
 def test_wide_values_are_scaled_by_the_declared_range_and_refused_without_one() -> None:
     values = np.array([[[-1.0], [0.0], [0.5], [1.0], [2.0]]], np.float32)
     assert decode(written(values), (0.0, 1.0)).pixels[0, :, 0].tolist() == [0, 0, 128, 255, 255]

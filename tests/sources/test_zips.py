@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import struct
 import tracemalloc
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,8 @@ PICTURE = encode_png(np.random.default_rng(0).integers(0, 256, (6, 5, 3), dtype=
 FOUR = [f"cat/{number}.png" for number in range(4)]
 
 
-def packed(names: list[Any], method: int = zipfile.ZIP_DEFLATED, stream: bool = False) -> bytes:
-    """A zip; by a stream that cannot be sought, so that sizes stand behind the members."""
+def packed(names: list[Any], method: int = zipfile.ZIP_DEFLATED, stream: bool = False, wide: bool = False) -> bytes:
+    """A zip; by a stream that cannot be sought, so that sizes stand behind the members; wide: of eight bytes."""
     buffer = io.BytesIO()
 
     class Unseekable(io.RawIOBase):
@@ -33,7 +35,11 @@ def packed(names: list[Any], method: int = zipfile.ZIP_DEFLATED, stream: bool = 
 
     with zipfile.ZipFile(Unseekable() if stream else buffer, "w", method) as archive:
         for name in names:
-            archive.writestr(name, b"" if str(name).endswith("/") else PICTURE)
+            if wide:
+                with archive.open(name, "w", force_zip64=True) as file:
+                    file.write(PICTURE)
+            else:
+                archive.writestr(name, b"" if str(name).endswith("/") else PICTURE)
     return buffer.getvalue()
 
 
@@ -115,11 +121,28 @@ def test_a_zip_cut_anywhere_keeps_the_whole_members_and_says_so(tmp_path: Path, 
         walked(tmp_path, whole[: ends[0] - 20])
 
 
-def test_a_streamed_zip_that_is_cut_keeps_its_whole_members(tmp_path: Path) -> None:
-    whole = packed(FOUR, stream=True)
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_zip_that_is_cut_keeps_its_whole_members_streamed_or_with_sizes_of_eight_bytes(
+    tmp_path: Path, stream: bool, wide: bool
+) -> None:
+    whole = packed(FOUR, stream=stream, wide=wide)
     kept, _, notes = walked(tmp_path, whole[: int(whole.index(b"PK\1\2") * 0.8)])
     assert kept == FOUR[:3]
     assert len(notes) == 1
+    assert walked(tmp_path, whole)[0] == FOUR
+
+
+def test_a_name_in_utf_8_beside_another_one_is_the_members_name_unless_it_is_of_another(tmp_path: Path) -> None:
+    for crc, read in ((zlib.crc32(b"x.png"), "cat/画像.png"), (7, "x.png")):
+        info = zipfile.ZipInfo("x.png")
+        name = "cat/画像.png".encode()
+        info.extra = struct.pack("<HHBI", 0x7075, 5 + len(name), 1, crc) + name
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            archive.writestr(info, PICTURE)
+        for content in (buffer.getvalue(), buffer.getvalue()[:-30]):  # with its directory, and without
+            assert walked(tmp_path, content)[0] == [read]
 
 
 def test_a_flipped_bit_is_found_by_its_checksum_and_costs_one_member(tmp_path: Path) -> None:
