@@ -43,11 +43,11 @@ def loss_chart(curve: Mapping[str, Sequence[float]]) -> str:
         axes.plot(steps, losses, color=BLUE, linewidth=1.6)
         if chance:
             axes.plot(steps, thinned(chance), color=MUTED, linestyle=(0, (4, 3)), linewidth=1.2)
-            axes.annotate("nothing told apart", (steps[-1], chance[-1]), (0, 5), **_ABOVE, color=MUTED)
+            axes.annotate("nothing told apart", (steps[-1], chance[-1]), (0, 5), **ABOVE, color=MUTED)
         axes.set_ylim(min(0.0, 1.15 * min(losses)), 1.15 * max([*chance, *losses, 1e-9]))
-        _named(axes, "step", "loss, nats")
+        name_axes(axes, "step", "loss, nats")
 
-    return _svg(draw, "Loss of every step")
+    return as_svg(draw, "Loss of every step")
 
 
 def similarity_chart(curve: Mapping[str, Sequence[float]]) -> str:
@@ -61,12 +61,12 @@ def similarity_chart(curve: Mapping[str, Sequence[float]]) -> str:
         ):
             values = thinned(curve[name])
             axes.plot(steps, values, color=colour, linestyle=style, linewidth=1.6)
-            axes.annotate(word, (steps[-1], values[-1]), (0, 5), **_ABOVE, color=colour)
+            axes.annotate(word, (steps[-1], values[-1]), (0, 5), **ABOVE, color=colour)
         low = min(thinned(curve["negative_similarity"]))
         axes.set_ylim(min(-0.1, low - 0.1), 1.15)
-        _named(axes, "step", "mean similarity")
+        name_axes(axes, "step", "mean similarity")
 
-    return _svg(draw, "Mean similarity of positives and of negatives at every step")
+    return as_svg(draw, "Mean similarity of positives and of negatives at every step")
 
 
 def course_chart(curve: Mapping[str, Sequence[float]], column: str, words: str, title: str) -> str:
@@ -76,9 +76,9 @@ def course_chart(curve: Mapping[str, Sequence[float]], column: str, words: str, 
         values = thinned(curve[column])
         axes.plot(thinned(curve["step"]), values, color=BLUE, linewidth=1.6)
         axes.set_ylim(0, 1.15 * max([*values, 1e-9]))
-        _named(axes, "step", words)
+        name_axes(axes, "step", words)
 
-    return _svg(draw, title)
+    return as_svg(draw, title)
 
 
 def histogram_chart(counts: Mapping[str, Sequence[int]], low: float, high: float) -> str:
@@ -95,15 +95,15 @@ def histogram_chart(counts: Mapping[str, Sequence[int]], low: float, high: float
             axes.stairs(heights, edges, color=colour, linewidth=1.4)
             peak = edges[heights.index(max(heights))]
             centre = min(max(peak, low + 0.12 * (high - low)), high - 0.1 * (high - low))
-            axes.annotate(word, (centre, 1), (0, height), **{**_ABOVE, "ha": "center"}, color=colour)
+            axes.annotate(word, (centre, 1), (0, height), **{**ABOVE, "ha": "center"}, color=colour)
         axes.set_ylim(0, 1.32)
         axes.set_xlim(low, high)
         axes.set_yticks([])
         axes.set_xticks([low, (low + high) / 2, high])
         axes.xaxis.set_major_formatter("{x:g}")
-        _named(axes, "similarity", "share, scaled to its peak")
+        name_axes(axes, "similarity", "share, scaled to its peak")
 
-    return _svg(draw, "Distributions of the similarities of positives and of negatives")
+    return as_svg(draw, "Distributions of the similarities of positives and of negatives")
 
 
 def spectrum_chart(spectra: Mapping[str, Sequence[float]]) -> str:
@@ -119,13 +119,13 @@ def spectrum_chart(spectra: Mapping[str, Sequence[float]]) -> str:
                 held.append(100 * total)
             axes.plot(range(1, len(held) + 1), held, color=colour, linestyle=style, linewidth=1.6)
             middle = next((n for n, value in enumerate(held) if value >= 60), len(held) - 1)
-            axes.annotate(layer, (middle + 1, held[middle]), (7, -9), **{**_ABOVE, "ha": "left"}, color=colour)
+            axes.annotate(layer, (middle + 1, held[middle]), (7, -9), **{**ABOVE, "ha": "left"}, color=colour)
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter("{x:.0f}")
         axes.set_ylim(0, 108)
-        _named(axes, "directions, largest first", "variance held, %")
+        name_axes(axes, "directions, largest first", "variance held, %")
 
-    return _svg(draw, "Cumulative spectrum of h and z")
+    return as_svg(draw, "Cumulative spectrum of h and z")
 
 
 def probe_chart(rows: Mapping[tuple[str, str], ProbeRow], chance: float | None) -> str:
@@ -154,20 +154,22 @@ def probe_chart(rows: Mapping[tuple[str, str], ProbeRow], chance: float | None) 
         axes.set_ylim(-len(layers) + 0.45, 0.55)
         axes.set_xlim(0, 102)
         axes.grid(axis="y", visible=False)
-        _named(axes, "accuracy, %", "")
+        name_axes(axes, "accuracy, %", "")
 
-    return _svg(draw, "Accuracy by layer, on images as they are and moved")
-
-
-_ABOVE = {"textcoords": "offset points", "ha": "right", "va": "bottom", "fontsize": 10}
+    return as_svg(draw, "Accuracy by layer, on images as they are and moved")
 
 
-def _named(axes: Any, below: str, left: str) -> None:
+ABOVE = {"textcoords": "offset points", "ha": "right", "va": "bottom", "fontsize": 10}
+
+
+def name_axes(axes: Any, below: str, left: str) -> None:
+    """Words below and left of the axes."""
     axes.set_xlabel(below, color=MUTED)
     axes.set_ylabel(left, color=MUTED)
 
 
-def _svg(draw: Callable[[Any], None], words: str) -> str:
+def as_svg(draw: Callable[[Any], None], words: str) -> str:
+    """What ``draw`` puts on axes, as an element of a page; ``words`` say what it shows."""
     import matplotlib
     from matplotlib.figure import Figure
 

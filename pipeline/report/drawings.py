@@ -7,11 +7,14 @@ from typing import Any
 from markupsafe import Markup
 
 from pipeline.report import charts
-from pipeline.report.collect import Result
 from pipeline.report.figures import LAYERS, MOVED, UNMOVED, knn, labels
+from pipeline.report.mass_chart import mass_chart
+from pipeline.report.result import Result
+from pipeline.report.telling import label_of
 
 COURSES = {
     "rank": ("effective_rank", "effective rank of z", "Effective rank of z of the same pictures"),
+    "age": ("key_age", "steps", "Mean age of the queue's keys"),
     "drift": ("key_drift", "1 - cosine", "How far queued keys are from those that are made now"),
 }
 """A column of the curve that is drawn by itself, where it is not 0 throughout."""
@@ -20,7 +23,7 @@ COURSES = {
 def drawings(result: Result, prefix: str) -> dict[str, Any]:
     """Every chart of a spec that its results allow; ``probes`` is a mapping of (label, probe) to a chart."""
     found: dict[str, Any] = dict.fromkeys(
-        ("loss", "similarity", "rank", "drift", "spectrum", "histogram_h", "histogram_z")
+        ("loss", "similarity", "rank", "age", "drift", "spectrum", "histogram_h", "histogram_z", "mass")
     )
     found["probes"] = {}
     if result.curve is not None:
@@ -37,6 +40,10 @@ def drawings(result: Result, prefix: str) -> dict[str, Any]:
     for layer, counts in histograms.counts.items() if histograms is not None else ():
         if layer in ("h", "z") and {"positive_similarity", "negative_similarity"} <= counts.keys():
             found[f"histogram_{layer}"] = charts.histogram_chart(counts, histograms.low, histograms.high)  # type: ignore[union-attr]
+    pairs = result.geometry.layers["z"].pairs if result.geometry and "z" in result.geometry.layers else None
+    if pairs is not None and pairs.temperatures:
+        own = result.summary.temperature if result.summary is not None else None
+        found["mass"] = mass_chart(pairs.temperatures, label_of(result, pairs.temperatures[0].same_label), own)
     for label in labels(result):
         for probe in ("knn", "linear"):
             rows = {

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from pipeline.report.collect import STAGES, Result
-from pipeline.report.results import ProbeRow
+from pipeline.report.result import STAGES, Result
+from pipeline.report.results import NumberRow, ProbeRow
 from pipeline.rounding import rounded
 
 Figures = dict[str, float | int | str]
@@ -48,6 +48,9 @@ def _figures(result: Result) -> Iterator[tuple[str, float | int | str | None]]:
         yield "key_drift", result.summary.key_drift
     for row in result.probed.rows if result.probed is not None else ():
         yield probe_key(row), row.accuracy
+    for number in result.probed.numbers if result.probed is not None else ():
+        yield number_key(number, "r2"), number.r2
+        yield number_key(number, "mae"), number.mae
     for label in labels(result):
         for split in (UNMOVED, MOVED):
             h = knn(result, label, "h", split)
@@ -64,6 +67,13 @@ def probe_key(row: ProbeRow) -> str:
     moved = "" if row.split == UNMOVED else f"_{row.split}"
     control = "" if row.control is None else "_" + row.control.removesuffix(" labels").replace(" ", "_")
     return f"{row.label}.{row.probe}_{row.layer}{moved}{control}"
+
+
+def number_key(row: NumberRow, figure: str) -> str:
+    """The short name of what is read of a column of numbers: ``r2`` or ``mae``."""
+    moved = "" if row.split == UNMOVED else f"_{row.split}"
+    control = "" if row.control is None else "_" + row.control.removesuffix(" labels").replace(" ", "_")
+    return f"{row.label}.{figure}_{row.layer}{moved}{control}"
 
 
 def gain_key(label: str, control: str, split: str) -> str:

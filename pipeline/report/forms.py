@@ -33,6 +33,19 @@ def short(value: float) -> str:
     return f"{value:.3f}".replace("-", "−")
 
 
+def significant(value: float) -> str:
+    """Three significant digits, for numbers of any size."""
+    size = abs(value)
+    if 100 <= size < 1e5:
+        return count(value)
+    if size == 0:
+        return "0"
+    if size < 1e-3 or size >= 1e5:
+        digits, _, exponent = f"{value:.2e}".partition("e")
+        return f"{digits}e{int(exponent)}".replace("-", "−")
+    return f"{value:#.3g}".rstrip(".").replace("-", "−")
+
+
 def count(value: float) -> str:
     """A whole number in groups of three."""
     return f"{value:,.0f}".replace(",", "\u202f").replace("-", "−")
@@ -54,11 +67,27 @@ FORMS: dict[str, Callable[[float], str]] = {
     "distance": distance,
     "number": number,
     "short": short,
+    "significant": significant,
     "count": count,
     "size": size,
 }
 
 
+SHARES = (
+    "probe",
+    "neighbour_purity",
+    "dimensions_99",
+    "overlap",
+    "nearer_negatives",
+    "false_negatives",
+    "antihubs",
+    "retrieval",
+    "label_kept",
+    "matching",
+)
+"""Measures that are shares."""
+
+
 def measured(measure: str) -> str:
     """How a measure's values are written: shares in percent, everything else as numbers."""
-    return "percent" if measure.startswith(("probe.", "neighbour_purity", "dimensions_99")) else "number"
+    return "percent" if measure.partition(".")[0] in SHARES else "number"

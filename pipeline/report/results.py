@@ -38,10 +38,30 @@ class ProbeRow(Part):
     note: str = ""
 
 
+class NumberRow(Part):
+    """One ridge regression of a column of numbers: R² and mean absolute error, in the column's own units."""
+
+    label: str
+    split: str
+    layer: str
+    control: str | None
+    r2: float | None
+    r2_low: float | None
+    r2_high: float | None
+    mae: float | None
+    mae_low: float | None
+    mae_high: float | None
+    chance_r2: float | None
+    chance_mae: float | None
+    count: int
+    note: str = ""
+
+
 class Probed(Part):
-    """probe/NAME/figures.json."""
+    """probe/NAME/figures.json: columns of classes, and columns of numbers."""
 
     rows: tuple[ProbeRow, ...]
+    numbers: tuple[NumberRow, ...] = ()
 
 
 class Measure(Part):
@@ -86,12 +106,21 @@ class VerdictRow(Part):
     accepted: str | None = None
 
 
+class Reason(Part):
+    """A diagnosis, whatever was demanded: a word for it, and what it was read from."""
+
+    reason: str
+    sentence: str
+    measures: tuple[str, ...] = ()
+
+
 class Judged(Part):
     """judge/NAME/verdict.json."""
 
     verdict: Literal["passed", "failed", "inconclusive"]
     thresholds: str
     rows: tuple[VerdictRow, ...]
+    reasons: tuple[Reason, ...] = ()
 
 
 class Gate(Part):
@@ -148,6 +177,8 @@ class Summary(Part):
     positive_similarity: float
     negative_similarity: float
     parameters: int
+    temperature: float | None = None
+    """None where the loss has none."""
     key_age: float | None = None
     """Mean steps since a queued key was made; None without a queue."""
     key_drift: float | None = None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.report.collect import PNG, Folder, Result, Status, _check
-from pipeline.report.page import alarms, page
+from pipeline.report.page import page
+from pipeline.report.readers import PNG, Folder, _check
+from pipeline.report.result import Result, Status
 from pipeline.report.results import Finding, Findings
+from pipeline.report.telling import alarms
 
 MISSING = Status("missing", reason="it has not run")
 

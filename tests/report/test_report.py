@@ -2,54 +2,34 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from reported import EVIL, Page, audit_more, make, put, rows, write
 
 from pipeline.report import charts
 from pipeline.report.charts import POINTS, thinned
-from pipeline.report.collect import STAGES, _columns
 from pipeline.report.forms import FORMS
+from pipeline.report.readers import _columns
+from pipeline.report.result import STAGES
+from pipeline.report.scripts import FILES
 from pipeline.spec import Refusal
 from stages import report
-
-EVIL = "<img src=x onerror=alert(1)>\"'\u202e$x^{\n</script>"
-PNG = (
-    b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00:~\x9bU"
-    b"\x00\x00\x00\nIDATx\x9cc`\x00\x00\x00\x02\x00\x01H\xaf\xa4q\x00\x00\x00\x00IEND\xaeB`\x82"
-)
-SPEC = """# a comment with <b>tags</b>
-data: {data}
-space:
-  invariances:
-    - {{kind: rotation, degrees: 15}}
-  preserves: [label]
-export: {{description: "{description}"}}
-"""
-ACCURACY = {  # layer, split → accuracy: h is worse than raw pixels where nothing moves
-    ("h", "test"): 0.919786,
-    ("h", "view0"): 0.84492,
-    ("raw", "test"): 0.97861,
-    ("raw", "view0"): 0.459893,
-    ("z", "test"): 0.9,
-    ("z", "view0"): 0.88,
-    ("untrained", "test"): 0.94385,
-    ("untrained", "view0"): 0.385027,
-}
 
 
 @pytest.fixture
 def folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same project; charts, which take most of the time, are not drawn."""
-    monkeypatch.setattr(charts, "_svg", lambda draw, words: f'<svg aria-label="{words}"></svg>')
+    monkeypatch.setattr(charts, "as_svg", lambda draw, words: f'<svg aria-label="{words}"></svg>')
     return project
 
 
@@ -63,106 +43,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def write(names: list[str], data: str = "digits") -> None:
-    index = {"data": {data: {"raw": "specs/none"}}, "specs": {name: {"data": data} for name in names}}
-    Path("specs/index.yaml").write_text(json.dumps(index))
-    for name in names:
-        Path(f"specs/{name}.yaml").write_text(SPEC.format(data=json.dumps(data), description="by form"))
-
-
-def put(stage: str, name: str, file: str, content: Any) -> None:
-    path = Path("work") / stage / name / file
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
-
-
-def make(name: str, label: str, data: str = "digits", drift: float = 0.0) -> None:
-    """Everything that the stages write, in small."""
-    canvas = {"channels": 1, "height": 12, "width": 12, "fit": "pad", "background": 0}
-    column = {"kind": "class", "classes": ["0", label], "counts": {"train": [700, 723], "test": [200, 174]}}
-    card = {"name": data, "input": canvas, "splits": {"train": 1423, "test": 374}, "columns": {label: column}}
-    card |= {"mean": [0.1], "std": [0.3], "shards": [{"count": 1423, "bytes": 2918400}], "fingerprint": "f" * 64}
-    put("shard", data, "index.json", card)
-    put("shard", data, "ledger.json", {"seen": 1800, "kept": 1797, "refused": {"cut short": 3}, "notes": []})
-    cost: dict[str, Any] = dict.fromkeys(("samples", "views", "matrix_entries", "product_operations"), 65536)
-    cost |= {"candidates": 255, "log_k": 5.541263545158426, "negatives_per_anchor": 254, "gathered_elements": 9}
-    cost |= {"matrix_bytes": {"float32": 262144}, "gathered_bytes": {"float32": 65536}}
-    cost |= {
-        "false_negatives_per_anchor": {label: 25.468500870894736},
-        "same_class_share": {label: 0.10026968846808951},
-    }
-    put("check", name, "cost.json", cost)
-    put("check", name, "findings.json", [])
-    put("check", name, "gate.json", {"gate": "pass"})
-    summary = {"steps": 1320, "epochs": 120, "candidates": 255, "starts_at": 5.541264, "loss": 0.228341}
-    summary |= {"positive_similarity": 0.954127, "negative_similarity": -0.000715, "parameters": 92896}
-    put("pretrain", name, "summary.json", summary)
-    steps = [f"{step},{step // 11},{5 / (1 + step)},5.541,0.9,0.1,{1 + step / 300},{drift}" for step in range(1320)]
-    head = "step,epoch,loss,starts_at,positive_similarity,negative_similarity,effective_rank,key_drift"
-    put("pretrain", name, "curve.csv", "\n".join([head, *steps, ""]))
-    (Path("work/pretrain") / name / "views.png").write_bytes(PNG)
-    put("probe", name, "figures.json", {"rows": rows(label)})
-    pair = {"value": 0.5, "low": 0.4, "high": 0.6, "count": 374, "split": "view0, view1", "note": ""}
-    rank = {"value": 6.62848, "low": 6.1, "high": 7.1, "count": 374, "split": "test", "note": ""}
-    nothing = {"value": None, "low": None, "high": None, "count": 0, "split": "test", "note": "rows of length zero"}
-    measures = {f"{what}_similarity.{layer}": pair for what in ("positive", "negative") for layer in "hz"}
-    measures |= {"effective_rank.h": rank, "effective_rank.z": nothing, f"neighbour_purity.{label}.h": pair}
-    counts = {"positive_similarity": [0, 1, 5, 9], "negative_similarity": [3, 9, 2, 0]}
-    similarities = {"bins": 4, "low": -1.0, "high": 1.0, "counts": {"h": counts, "z": counts}}
-    spectra = {"h": [0.6, 0.3, 0.1], "z": [0.4, 0.3, 0.3]}
-    put("audit", name, "measures.json", {"measures": measures, "similarities": similarities, "spectra": spectra})
-    demand = {"measure": f"probe.{label}.knn.h.view0", "at_least": 0.75, "value": 0.84492, "low": 0.8, "high": 0.88}
-    demand |= {"verdict": "passed", "note": "", "accepted": None}
-    put("judge", name, "verdict.json", {"verdict": "passed", "thresholds": "a" * 64, "rows": [demand]})
-    put("judge", name, "gate.json", {"gate": "pass"})
-    bundle = {"identity": "b" * 64, "space_identity": "c" * 64, "weights": "d" * 64, "layer": "h"}
-    put("export", name, "card.json", bundle)
-
-
-def rows(label: str) -> list[dict[str, Any]]:
-    """Both probes on every layer and split, and one shuffled control that could not be computed."""
-    plain = {"label": label, "control": None, "count": 374, "gallery": 1423, "chance": 0.106114, "confidence": 0.95}
-    found = []
-    for (layer, split), accuracy in ACCURACY.items():
-        for probe, settings in (("knn", {"k": 20, "temperature": 0.1}), ("linear", {"regularization": 0.001})):
-            row = {**plain, **settings, "layer": layer, "split": split, "probe": probe, "note": ""}
-            found.append({**row, "accuracy": accuracy, "low": accuracy - 0.02, "high": accuracy + 0.02})
-    control = {"control": "shuffled labels", "accuracy": None, "low": None, "high": None, "note": "not computable"}
-    return [*found, {**found[0], **control}]
-
-
-class Page(HTMLParser):
-    """Every element, the text, and every figure with the spec that it stands in."""
-
-    VOID = frozenset(("meta", "link", "img", "br"))
-
-    def __init__(self, text: str):
-        super().__init__()
-        self.open: list[tuple[str, dict[str, str | None]]] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.figures: list[tuple[str, str, str, str]] = []  # spec, name, full value, as shown
-        self.words: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attributes)))
-        if tag not in self.VOID:
-            self.open.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop()[0] == tag
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-        tag, attributes = self.open[-1] if self.open else ("", {})
-        if tag == "data" and "data-figure" in attributes:
-            spec = next(each["data-spec"] for _, each in reversed(self.open) if "data-spec" in each)
-            self.figures.append((str(spec), str(attributes["data-figure"]), str(attributes["value"]), data))
-
-    @property
-    def text(self) -> str:
-        return " ".join("".join(self.words).split())
+REASON = {"reason": EVIL, "sentence": EVIL, "measures": [EVIL]}
 
 
 def made() -> tuple[Page, dict[str, Any]]:
@@ -226,15 +107,19 @@ def test_hostile_names_and_labels_are_inert(project: Path) -> None:
     name = EVIL.replace("/", "").replace("\n", "")
     write([name], data="evil<i>")
     make(name, EVIL, data="evil<i>")
-    put("judge", name, "verdict.json", {"verdict": "failed", "thresholds": EVIL, "rows": []})
+    audit_more(name, EVIL, transformation=EVIL)
+    put("judge", name, "verdict.json", {"verdict": "failed", "thresholds": EVIL, "rows": [], "reasons": [REASON]})
     shutil.rmtree(Path("work/export") / name)
     put("export", name, "refused.json", {"stage": EVIL, "reason": EVIL})
     page, metrics = made()
     assert list(metrics) == [name]
     images = [attributes for tag, attributes in page.elements if tag == "img"]
-    assert len(images) == 1
-    assert str(images[0]["src"]).startswith("data:image/png;base64,")
-    assert not {"script", "iframe", "object", "embed", "form", "input"} & {tag for tag, _ in page.elements}
+    assert len(images) == 2  # the views and one contact sheet
+    assert all(str(image["src"]).startswith("data:image/png;base64,") for image in images)
+    tags = [tag for tag, _ in page.elements]
+    assert not {"iframe", "object", "embed", "form"} & set(tags)
+    assert tags.count("script") == len(FILES)
+    assert tags.count("input") == 4
     assert not any(key.startswith("on") for _, attributes in page.elements for key in attributes)
     assert not page.open, "every element is closed by its own end"
     assert " ".join(EVIL.split()) in page.text
@@ -264,11 +149,16 @@ def test_nothing_is_asked_of_a_network_and_nothing_runs(project: Path) -> None:
     text = Path("work/report.html").read_text(encoding="utf-8")
     assert not re.search(r"(src|href|action|data|xlink:href)=\"(?!data:|#)", re.sub(r"data-\w+=", "", text))
     assert "#0a0b0" not in text, "a placeholder colour was left in a chart"
-    assert not re.search(r"url\((?!#)|@import|<script", text)
+    assert not re.search(r"url\((?!#)|@import", text)
     addresses = set(re.findall(r"https?://[^\s\"<]*", text))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     policy = next(a["content"] for tag, a in page.elements if tag == "meta" and "http-equiv" in a)
     assert str(policy).startswith("default-src 'none'")
+    scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    digests = {base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts}
+    assert set(re.findall(r"'sha256-([^']+)'", str(policy))) == digests
+    assert "unsafe" not in str(policy).split("script-src")[1]
+    assert not re.search(r"fetch|XMLHttp|WebSocket|import\(|eval|innerHTML|document\.write", "".join(scripts))
 
 
 def test_ids_are_unique_and_every_reference_meets_one(project: Path) -> None:
