@@ -17,7 +17,7 @@ from torch import Tensor
 from pipeline.state import Row
 
 APART = 100
-"""Least steps between two looks; the first is at the untrained network, the second before twice as many."""
+"""Steps between two looks; the first is at the untrained network."""
 PICTURES = 256
 """Of the training split that are looked at."""
 VIEWS_EPOCH = -2
@@ -46,8 +46,9 @@ def effective_rank(z: Tensor) -> float:
 
 
 def alarm(row: Row) -> str | None:
-    """What is wrong after the first epoch, in a clause with its numbers; None: nothing can be seen."""
-    if row.epoch == 0:
+    """What is wrong after the first epoch, or its first thousand steps, in a clause with its numbers; None: nothing
+    can be seen."""
+    if row.epoch == 0 and row.step < 10 * APART:
         return None
     if row.negative_similarity > ALIKE:
         return f"all vectors are one: views of different pictures have a mean cosine of {row.negative_similarity:.3f}"

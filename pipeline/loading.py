@@ -21,7 +21,7 @@ from torch import Tensor
 from pipeline.keys import Keys
 from pipeline.shards import Shards
 from pipeline.views import Images, Sizing, apply_view, draw_parameters
-from pipeline.views.roles import Role, partners
+from pipeline.views.roles import PartnerTable, Role
 
 CHUNK = 8
 """Samples that a thread decodes and cuts at a time: their pictures stay in its cache."""
@@ -61,9 +61,10 @@ class ViewLoader:
         for role in roles:
             self.passes.setdefault(role.size(canvas.height, canvas.width), []).append(role)
         own_size = bool((shards.shapes(split) == (canvas.height, canvas.width)).all())
-        cuts = any(role.invariances and isinstance(role.invariances[0], get_args(Sizing)) for role in roles)
-        self.from_files = cuts and not own_size and canvas.fit != "pad"
-        keep = not self.from_files and shards.canvas_bytes(split) <= resident
+        self.partners = None if codes is None else PartnerTable(codes)
+        self.at_own_size = not own_size and canvas.fit != "pad"
+        self.needed = {self._cuts(role) for role in roles}
+        keep = self.needed == {False} and shards.canvas_bytes(split) <= resident
         self.kept = torch.from_numpy(shards.images(split)) if keep else None
         self.threads = None if keep else ThreadPoolExecutor(workers, "views", torch.set_num_threads, (1,))
 
@@ -108,16 +109,25 @@ class ViewLoader:
 
     def _rows(self, epoch: Epoch, samples: np.ndarray) -> dict[int, np.ndarray]:
         """For each view that is of another row than the sample, those rows (n,)."""
-        return {} if self.codes is None else {1: partners(self.codes, samples, self.seed, epoch)}
+        return {} if self.partners is None else {1: self.partners.of(samples, self.seed, epoch)}
 
-    def _decoded(self, rows: np.ndarray) -> dict[int, Tensor]:
-        """The pictures of some rows, each decoded once; nothing where all of them are kept."""
+    def _cuts(self, role: Role) -> bool:
+        """Whether a role's views are cut from pictures at their own size, and not from the canvas."""
+        return self.at_own_size and bool(role.invariances) and isinstance(role.invariances[0], get_args(Sizing))
+
+    def _decoded(self, rows: np.ndarray) -> dict[bool, dict[int, Tensor]]:
+        """The pictures of some rows at their own size (True), on the canvas (False), as roles need them; each is
+        decoded once where one of the two is needed. Nothing where all of them are kept."""
         if self.kept is not None:
             return {}
         unique = np.unique(rows)
-        if self.from_files:
-            return {int(row): torch.from_numpy(self.shards.original(self.split, int(row))) for row in unique}
-        return dict(zip(unique.tolist(), torch.from_numpy(self.shards.canvases(self.split, unique)), strict=True))
+        found: dict[bool, dict[int, Tensor]] = {}
+        if True in self.needed:
+            found[True] = {int(row): torch.from_numpy(self.shards.original(self.split, int(row))) for row in unique}
+        if False in self.needed:
+            canvases = torch.from_numpy(self.shards.canvases(self.split, unique))
+            found[False] = dict(zip(unique.tolist(), canvases, strict=True))
+        return found
 
     def _role(
         self,
@@ -125,7 +135,7 @@ class ViewLoader:
         samples: np.ndarray,
         role: Role,
         size: Size,
-        pictures: dict[int, Tensor],
+        pictures: dict[bool, dict[int, Tensor]],
         of_view: dict[int, np.ndarray],
     ) -> Tensor:
         """The views of one role: (n·V, C, h, w)."""
@@ -135,8 +145,8 @@ class ViewLoader:
         if self.kept is not None:
             images = self.kept[torch.from_numpy(rows)].to(self.device, non_blocking=True)
         else:
-            images = [pictures[row] for row in rows.tolist()]
-            if not self.from_files:
+            images = [pictures[self._cuts(role)][row] for row in rows.tolist()]
+            if not self._cuts(role):
                 images = torch.stack(images)
         return apply_view(images, role.invariances, draw_parameters(role.invariances, keys), size)
 

@@ -70,6 +70,14 @@ def enqueued(queue: KeyQueue, z: Tensor, columns: Mapping[str, Tensor], step: in
     return KeyQueue(vectors, kept, (queue.place + count) % length, min(length, queue.filled + count))
 
 
+def checksum(queue: KeyQueue) -> Tensor:
+    """A number that tells two queues apart: of every key, column and place, each weighted by where it stands."""
+    rows = torch.cat([queue.z.double(), *(column[:, None].double() for column in queue.columns.values())], dim=1)
+    places = torch.arange(1, len(rows) + 1, device=rows.device, dtype=rows.dtype)
+    across = torch.arange(1, rows.shape[1] + 1, device=rows.device, dtype=rows.dtype)
+    return places.sqrt() @ rows @ across.sqrt() + queue.place + queue.filled / 7
+
+
 def ages(queue: KeyQueue, step: int) -> Tensor:
     """How many steps ago each key that counts was made: (filled,)."""
     return step - queue.columns["step"][: queue.filled]
@@ -97,7 +105,8 @@ def wear(queue: KeyQueue, step: int, per_epoch: int, look: Look, most: int = 64)
     chosen = oldest_first[torch.linspace(0, count - 1, min(most, count)).round().long()]
     samples, steps = (queue.columns[name].cpu()[chosen].numpy() for name in ("sample", "step"))
     found = []
-    for epoch in np.unique(steps // per_epoch):
+    epochs, members = np.unique(steps // per_epoch, return_counts=True)
+    for epoch in epochs[members > 1] if (members > 1).any() else epochs:  # a lone row has no batch statistics
         here = steps // per_epoch == epoch
         found.append(drift(queue.z.cpu()[chosen[torch.from_numpy(here)]], look(int(epoch), samples[here]).cpu()))
     return float(ages(queue, step).double().mean()), float(torch.cat(found).mean())

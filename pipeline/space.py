@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pipeline.metrics import Metric
 from pipeline.objectives import ClassPrior, Objective, Regression, Supervised
 from pipeline.projections import Predictor, Projection
-from pipeline.samplers import InBatch, Queue, SameLabel, Sampler
+from pipeline.samplers import InBatch, NoDuplicates, Queue, SameLabel, Sampler, Threshold
 from pipeline.spec import Broken, Rule, Spec, digest
 from pipeline.targets import Momentum, Same, Target
 from pipeline.temperature import Temperature
@@ -67,7 +67,7 @@ class LatentSpace(Spec):
             yield "metric", f"{kind} works with {', '.join(sorted(self.objective.metrics))}"
         if self.metric == "cosine" and self.normalization != "l2":
             yield "normalization", "must be l2: the cosine reads directions only"
-        if isinstance(self.objective, Supervised) and not self.sampler.reads:
+        if isinstance(self.objective, Supervised) and not isinstance(self.sampler, SameLabel):
             yield "sampler", "supervised needs labels: {kind: same_label, column: LABEL}; without them it is nt_xent"
         yield from self._rules_of_targets()
         for number, name in enumerate(self.preserves):
@@ -92,11 +92,25 @@ class LatentSpace(Spec):
             yield "target", "must be {kind: momentum, …}: the keys of a queue are made by a slow copy of the network"
         if isinstance(self.sampler, Queue) and isinstance(self.views, MultiCrop):
             yield "sampler", "a queue goes with views of kind pair, asymmetric or partners"
+        if isinstance(self.views, Partners) and isinstance(self.sampler, SameLabel | NoDuplicates):
+            kind = self.sampler.kind
+            yield "sampler", f"{kind} reads one row's label, and a partner's view is of another row; take in_batch"
+        if isinstance(self.sampler, Threshold) and self.metric == "cosine" and not -1 <= self.sampler.above < 1:
+            yield "sampler.above", "must be in [-1, 1): a cosine is never beyond"
 
     @property
     def crossed(self) -> bool:
         """Whether an anchor's candidates are vectors of a target, and not the anchors themselves."""
         return not isinstance(self.target, Same)
+
+    def starts_at(self, batch: int) -> float | None:
+        """The loss of a batch of which nothing is told apart, or None: a mean over anchors that meet more and fewer."""
+        own = self.objective.starts_at(self.sampler.candidates(batch, self.crossed))
+        if own is None or not (self.crossed and isinstance(self.views, MultiCrop)):
+            return own
+        locals_ = self.views.local_views  # they meet both global views of every sample, the global ones one
+        more = self.objective.starts_at(self.sampler.candidates(batch, False))
+        return None if more is None else (2 * own + locals_ * more) / (2 + locals_)
 
     def batch_statistics(self) -> bool:
         """Whether projection or predictor make a sample's vector depend on the rest of its batch while training."""

@@ -26,11 +26,11 @@ from pipeline.alarm import APART, PICTURES, VIEWS_EPOCH, effective_rank
 from pipeline.batches import Batches, settled
 from pipeline.checkpoint import Checkpoints
 from pipeline.divergence import Diverged, check_gradient
-from pipeline.groups import Division, Statistics
+from pipeline.groups import Division, Statistics, drawn
 from pipeline.machine import Machine, settle
 from pipeline.momentum import follow, target_of
 from pipeline.network import Network, build_network, freeze_below, frozen_to_eval, take_weights
-from pipeline.queue import empty, enqueued, wear
+from pipeline.queue import checksum, empty, enqueued, wear
 from pipeline.reduction import pair_similarities
 from pipeline.samplers import Queue
 from pipeline.shards import Shards
@@ -47,6 +47,10 @@ if TYPE_CHECKING:
 
 COMPARED = 100
 """Steps between two comparisons of the ranks' queues."""
+AT_ONCE = 128
+"""Views of the fixed pictures that go through the network together."""
+LOOKING = -2
+"""The pass whose draws a look at old keys makes; a step's own are -1 (keys) and 0 on."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ def train(
     stepper = Stepper(space, training.seed, division, *in_precision(accelerator, state))
 
     candidates = space.sampler.candidates(training.global_batch, space.crossed)
-    start = space.objective.starts_at(candidates)
+    start = space.starts_at(training.global_batch)
     to_training_mode(state)
     statistics = Statistics(network)
     for batch in batches.after(len(state.curve)):
@@ -198,20 +202,22 @@ def to_training_mode(state: State) -> None:
 
 @torch.no_grad()
 def looked_at(stepper: Stepper, state: State, batches: Batches, step: int) -> dict[str, float]:
-    """The effective rank of the fixed pictures, and the wear of the queue, at an epoch's first step, some epochs apart
-    where they are short, and as they were last at the others; it leaves no trace in the state."""
-    if step % (batches.per_epoch * -(-APART // batches.per_epoch)):
+    """The effective rank of the fixed pictures, and the wear of the queue, at every hundredth step, and as they were
+    last at the others; it leaves no trace in the state."""
+    if step % APART:
         last = state.curve[-1]
         return {"effective_rank": last.effective_rank, "key_age": last.key_age, "key_drift": last.key_drift}
     state.network.eval()
-    rank = effective_rank(stepper.model(batches.fixed(PICTURES, VIEWS_EPOCH))[1])
+    parts = batches.fixed(PICTURES, VIEWS_EPOCH).split(AT_ONCE)
+    rank = effective_rank(torch.cat([stepper.model(part)[1] for part in parts]))
     to_training_mode(state)
     age, drift = 0.0, 0.0
     if state.queue is not None and stepper.target is not None and state.target is not None:
         target, statistics = stepper.target, Statistics(state.target)
 
         def look(epoch: int, samples: NDArray[np.int64]) -> Tensor:
-            with statistics.aside((0, 0)):
+            device = batches.loader.device
+            with drawn(stepper.seed, step, epoch, LOOKING, device), statistics.aside((0, 0)):
                 return target(batches.loader.views(epoch, samples)[0][1::2])[1]
 
         age, drift = wear(state.queue, step, batches.per_epoch, look)
@@ -228,6 +234,5 @@ def enqueue(state: State, length: int, found: Measured, step: int) -> None:
     columns = {name: column[1::2] for name, column in found.columns.items() if name in ("sample", "group")}
     queue = state.queue or empty(length, z.shape[1], z.dtype, z.device)
     state.queue = enqueued(queue, z, columns, step)
-    total = state.queue.z.double().sum() + state.queue.columns["sample"].sum()
-    if step % COMPARED == 0 and not collectives.alike(total):
+    if step % COMPARED == 0 and not collectives.alike(checksum(state.queue)):
         raise Refusal(f"step {step}: the queue differs between ranks; their processors do not compute alike")

@@ -94,6 +94,10 @@ def unfit(
             return f"space.sampler.length = {length}: must be below the training split; at most {count - 1}"
     if training.norm_group is None and (ranks > 1 or micro_batch) and draws(on_meta(training.encoder.build)):
         return "training.norm_group = null: this encoder drops at random, so its groups must be named to be divided"
+    spans = training.norm_group is not None and training.norm_group > batch // ranks
+    if spans and draws(on_meta(training.encoder.build)):  # what is dropped would be a function of the rank
+        own = batch // ranks
+        return f"training.norm_group = {training.norm_group}: this encoder drops at random, a group a rank; take {own}"
     dealt = space is not None and isinstance(space.sampler, Queue)
     return indivisible(batch, ranks, device, training.norm_group, micro_batch, dealt)
 

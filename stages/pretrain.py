@@ -24,6 +24,7 @@ from pipeline.alarm import alarm
 from pipeline.batches import usable
 from pipeline.checkpoint import Checkpoints
 from pipeline.collectives import begun, launched_rank, rank, world
+from pipeline.declared_log import log_beginning, log_end
 from pipeline.divergence import Diverged
 from pipeline.fingerprint import fingerprint
 from pipeline.heartbeat import Heartbeat, lost
@@ -118,10 +119,12 @@ def _launch(path: Path, space: LatentSpace, training: Training, shards: Shards, 
 
 def _train(path: Path, space: LatentSpace, training: Training, shards: Shards, machine: Machine) -> None:
     """Train on this rank; rank 0 writes."""
-    name, logs = path.stem, WORK / "logs" / path.stem
-    checkpoints = Checkpoints(WORK / "checkpoints" / f"{name}-{fingerprint(path)}", machine.checkpoint_seconds, _say)
+    name, logs, mark = path.stem, WORK / "logs" / path.stem, fingerprint(path)
+    checkpoints = Checkpoints(WORK / "checkpoints" / f"{name}-{mark}", machine.checkpoint_seconds, _say)
     if checkpoints.finished and launched_rank() == 0:
         _say(f"it was finished before: its output is written again; to train anew, delete {checkpoints.folder}")
+    if launched_rank() == 0:
+        log_beginning(logs, path, mark)
     log = Log(name, training.epochs * (usable(space, shards.card) // training.global_batch), logs)
     settings = {"space": space.model_dump(mode="json"), "training": training.model_dump(mode="json")}
     trackers = Trackers(machine.loggers if launched_rank() == 0 else (), name, logs, settings)
@@ -147,6 +150,7 @@ def _train(path: Path, space: LatentSpace, training: Training, shards: Shards, m
         trackers.close()
     if rank() == 0:
         _write(name, space, training, shards, trained)
+        log_end(logs, output_of("pretrain", name) / "weights.safetensors", mark)
         checkpoints.finish()
 
 
@@ -205,7 +209,7 @@ class Log:
         self.file = self.path.open("a", encoding="utf-8")
         self.started = time.monotonic()
         self.rows = 0
-        self.alarmed: str | None = None
+        self.alarmed: set[str] = set()
 
     def told(self, row: Row) -> None:
         """Show and log one step."""
@@ -220,8 +224,8 @@ class Log:
         self.bar.set_postfix_str(f"loss {row.loss:.3f}{beside}", refresh=False)
         self.bar.update()
         wrong = alarm(row)
-        if wrong is not None and self.alarmed != wrong.split(":")[0]:  # once a kind
-            self.alarmed = wrong.split(":")[0]
+        if wrong is not None and wrong.split(":")[0] not in self.alarmed:  # once a kind
+            self.alarmed.add(wrong.split(":")[0])
             self.bar.write(f"step {row.step}: {wrong}", file=sys.stderr)
         told = {name: None if value != value else value for name, value in asdict(row).items()}  # JSON has no NaN
         record = {**told, "seconds": round(time.monotonic() - self.started, 3)}

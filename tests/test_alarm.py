@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from small import sharded, space, trained, training
 
 import pipeline.training as loop
+import stages.pretrain
 from pipeline.alarm import alarm, effective_rank
 from pipeline.audit.spectrum import spectrum
 from pipeline.state import Row
@@ -58,11 +59,25 @@ def test_the_alarm_says_what_it_saw(changes: dict[str, float], told: str | None)
     assert alarm(replace(HEALTHY, **changes)) == told
 
 
+def test_the_stage_tells_each_kind_of_alarm_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = stages.pretrain.Log("mine", 300, tmp_path)
+    for step, rank in ((250, 1.2), (251, 1.1), (252, 12.0)):
+        log.told(replace(HEALTHY, step=step, effective_rank=rank))
+    log.told(replace(HEALTHY, step=253, negative_similarity=0.995))
+    log.close()
+    told = [line for line in capsys.readouterr().err.replace("\r", "\n").splitlines() if line.startswith("step ")]
+    assert told == [
+        "step 250: the vectors lie on a line: effective rank 1.20 on a fixed set of pictures",
+        "step 253: all vectors are one: views of different pictures have a mean cosine of 0.995",
+    ]
+    assert len((tmp_path / "pretrain-0.jsonl").read_text().splitlines()) == 4
+
+
 def test_looking_changes_no_bit_of_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shards = sharded(tmp_path / "shards")
     rare = trained(shards, space(), training())
     assert len({row.effective_rank for row in rare.curve}) == 1  # eight steps of a hundred
-    monkeypatch.setattr(loop, "APART", 1)
+    monkeypatch.setattr(loop, "APART", 4)
     looking = trained(shards, space(), training())
     assert all(row.effective_rank > 1 for row in looking.curve)
     assert looking.curve[0].effective_rank == looking.curve[3].effective_rank != looking.curve[4].effective_rank

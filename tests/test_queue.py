@@ -16,7 +16,7 @@ from torch import nn
 
 from pipeline import queue as module
 from pipeline.momentum import follow, target_of
-from pipeline.queue import KeyQueue, ages, drift, empty, enqueued, of_tensors, wear
+from pipeline.queue import KeyQueue, ages, checksum, drift, empty, enqueued, of_tensors, wear
 from pipeline.spec import Refusal, SpecError, parse
 from pipeline.targets import Momentum, momentum_at
 
@@ -122,6 +122,37 @@ def test_a_key_keeps_no_gradient_and_a_loss_that_read_the_queue_is_still_backwar
     queue = enqueued(queue, anchors * 2, {"sample": torch.arange(2)}, 1)
     assert not queue.z.requires_grad
     loss.backward()
+
+
+def test_the_checksum_tells_the_same_keys_in_another_order_or_place() -> None:
+    z = torch.randn(6, DIM, generator=torch.Generator().manual_seed(0))
+    columns = {"sample": torch.arange(6), "group": torch.arange(6) // 2}
+    one = enqueued(empty(8, DIM, torch.float32), z, columns, 3)
+    assert checksum(one) == checksum(of_tensors(load(save(one.tensors()))))
+    turned = {name: column.flip(0) for name, column in columns.items()}
+    others = [
+        enqueued(empty(8, DIM, torch.float32), z.flip(0), columns, 3),
+        enqueued(empty(8, DIM, torch.float32), z, turned, 3),
+        enqueued(empty(8, DIM, torch.float32), z, columns, 4),
+        enqueued(empty(8, DIM, torch.float32), z[:, [1, 0, 2]], columns, 3),
+        KeyQueue(one.z, one.columns, one.place + 1, one.filled),
+        KeyQueue(one.z, one.columns, one.place, one.filled - 1),
+    ]
+    assert [other for other in others if checksum(other) == checksum(one)] == []
+
+
+def test_a_lone_key_of_an_epoch_is_not_looked_at_alone() -> None:
+    queue = empty(5, DIM, torch.float32)
+    for step, count in ((0, 1), (1, 4)):
+        queue = enqueued(queue, torch.ones(count, DIM), {"sample": torch.arange(count)}, step)
+    asked: list[int] = []
+
+    def look(epoch: int, samples: Any) -> torch.Tensor:
+        asked.append(len(samples))
+        return torch.ones(len(samples), DIM)
+
+    assert wear(queue, 2, 1, look) == (pytest.approx(1.2), pytest.approx(0.0))
+    assert asked == [4]
 
 
 def test_drift_is_one_minus_the_cosine() -> None:

@@ -36,8 +36,15 @@ class Affine(Spec):
     probability: float = Field(default=1.0, ge=0, le=1)
     """of being moved at all"""
 
-    invertible: ClassVar[bool] = True
-    group: ClassVar[bool] = True
+    @property
+    def invertible(self) -> bool:
+        """Turns, zooms and moves are undone by others; once the picture is also sheared, by no map of this kind."""
+        return not varies(self.shear)
+
+    @property
+    def group(self) -> bool:
+        """The same holds of two of them, one after the other."""
+        return self.invertible
 
     @property
     def removes(self) -> frozenset[str]:
@@ -100,8 +107,8 @@ class Perspective(Spec):
     """of being distorted at all"""
 
     removes: ClassVar[frozenset[str]] = frozenset({"viewpoint"})
-    invertible: ClassVar[bool] = True
-    group: ClassVar[bool] = False  # two of them may leave the family: corners only ever move inwards
+    invertible: ClassVar[bool] = False  # corners only ever move inwards
+    group: ClassVar[bool] = False
 
     def rules(self) -> Iterator[Rule]:
         yield from within("distortion", self.distortion, Span(0, 1, open_high=True))

@@ -134,24 +134,26 @@ def with_partners(codes: np.ndarray) -> np.ndarray:
     return np.flatnonzero(counts[place] > 1)
 
 
-def partners(codes: np.ndarray, rows: np.ndarray, seed: int, epoch: int) -> np.ndarray:
-    """For each of ``rows`` (n,) another row of the same value, all equally likely: a function of (seed, epoch, row).
+class PartnerTable:
+    """Who may be whose partner: rows that have the same value in a column of a whole split, codes (N,)."""
 
-    Args:
-        codes: (N,) the column, of the whole split.
-        rows: (n,) rows that have a partner.
+    def __init__(self, codes: np.ndarray):
+        self.order = np.argsort(codes, kind="stable")
+        self.place = np.empty(len(codes), dtype=np.int64)
+        self.place[self.order] = np.arange(len(codes))
+        self.first = np.searchsorted(codes[self.order], codes)
+        self.count = np.searchsorted(codes[self.order], codes, side="right") - self.first
 
-    Raises:
-        ValueError: a row has none.
-    """
-    order = np.argsort(codes, kind="stable")
-    first = np.searchsorted(codes[order], codes[rows])
-    count = np.searchsorted(codes[order], codes[rows], side="right") - first
-    if len(rows) and count.min() < 2:
-        raise ValueError(f"row {rows[count.argmin()]} has no partner")
-    place = np.empty(len(codes), dtype=np.int64)
-    place[order] = np.arange(len(codes))
-    lot = Keys.of(seed, epoch, rows).uniform("partner").double().numpy()
-    step = 1 + np.minimum((lot * (count - 1)).astype(np.int64), count - 2)  # 1 ... count - 1: never the row itself
-    chosen: np.ndarray = order[first + (place[rows] - first + step) % count]
-    return chosen
+    def of(self, rows: np.ndarray, seed: int, epoch: int) -> np.ndarray:
+        """For each of ``rows`` (n,) another row of its value, all equally likely: a function of (seed, epoch, row).
+
+        Raises:
+            ValueError: a row has none.
+        """
+        first, count = self.first[rows], self.count[rows]
+        if len(rows) and count.min() < 2:
+            raise ValueError(f"row {rows[count.argmin()]} has no partner")
+        lot = Keys.of(seed, epoch, rows).uniform("partner").double().numpy()
+        step = 1 + np.minimum((lot * (count - 1)).astype(np.int64), count - 2)  # 1 ... count - 1: never the row itself
+        chosen: np.ndarray = self.order[first + (self.place[rows] - first + step) % count]
+        return chosen

@@ -14,7 +14,7 @@ from small import SPACE, space
 from pipeline.space import LatentSpace
 from pipeline.spec import SpecError, parse
 from pipeline.views.presets import PRESETS
-from pipeline.views.roles import partners, with_partners
+from pipeline.views.roles import PartnerTable, with_partners
 
 BLUR, GRAY, CUT = {"kind": "blur"}, {"kind": "grayscale"}, {"kind": "resized_crop"}
 LOCAL = {"kind": "multi_crop", "global_crop": CUT, "local_crop": CUT, "local_views": 6, "local_scale": 3 / 7}
@@ -100,18 +100,18 @@ codes = st.lists(st.integers(0, 6), min_size=2, max_size=60).map(np.array)
 def test_a_partner_is_another_row_of_the_same_value(codes: np.ndarray, seed: int, epoch: int) -> None:
     rows = with_partners(codes)
     assert rows.tolist() == [row for row, code in enumerate(codes) if (codes == code).sum() > 1]
-    chosen = partners(codes, rows, seed, epoch)
+    chosen = PartnerTable(codes).of(rows, seed, epoch)
     assert (codes[chosen] == codes[rows]).all()
     assert (chosen != rows).all()
     for place, row in enumerate(rows):  # a row's partner does not depend on the rows beside it
-        assert partners(codes, np.array([row]), seed, epoch) == chosen[place]
+        assert PartnerTable(codes).of(np.array([row]), seed, epoch) == chosen[place]
 
 
 def test_all_partners_are_equally_likely() -> None:
     codes = np.array([0, 1, 0, 1, 0, 1, 0])
     counts = np.zeros((7, 7), int)
     for epoch in range(2000):
-        counts[np.arange(7), partners(codes, np.arange(7), 0, epoch)] += 1
+        counts[np.arange(7), PartnerTable(codes).of(np.arange(7), 0, epoch)] += 1
     for row in range(7):
         same = [other for other in range(7) if codes[other] == codes[row] and other != row]
         assert counts[row].sum() == counts[row, same].sum() == 2000
@@ -120,4 +120,4 @@ def test_all_partners_are_equally_likely() -> None:
 
 def test_a_row_alone_has_no_partner() -> None:
     with pytest.raises(ValueError, match="row 1 has no partner"):
-        partners(np.array([0, 5, 0]), np.array([0, 1]), 0, 0)
+        PartnerTable(np.array([0, 5, 0])).of(np.array([0, 1]), 0, 0)

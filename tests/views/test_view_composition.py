@@ -10,12 +10,14 @@ from torch import Tensor
 from pipeline.keys import Keys
 from pipeline.spec import Refusal
 from pipeline.views import (
+    Affine,
     Brightness,
     ColorJitter,
     Grayscale,
     HorizontalFlip,
     Hue,
     Noise,
+    Perspective,
     ResizedCrop,
     RightAngle,
     Rotation,
@@ -130,9 +132,34 @@ def test_what_is_said_to_be_invertible_is_undone_by_its_own_kind() -> None:
     for mirror in (HorizontalFlip(probability=1.0), VerticalFlip(probability=1.0)):
         drawn = mirror.draw(keys(6))
         assert torch.equal(mirror.apply(mirror.apply(images, drawn), drawn), images)
+    affine = Affine(degrees=30, pixels=3, scale=(0.5, 2.0), shear=0)
+    there = {"degrees": torch.full((6,), 30.0), "scale": torch.full((6,), 1.25), "shear": torch.zeros(6)}
+    there["shift"] = torch.zeros(6, 2)
+    back = {**there, "degrees": -there["degrees"], "scale": 1 / there["scale"]}
+    assert torch.allclose(inner(affine.apply(affine.apply(ramps(6), there), back)), inner(ramps(6)), atol=1e-5)
     there = {"turn": torch.tensor([0.1, -0.2, 0.5, 0.33, 0.0, -0.4])}
     back = {"turn": -there["turn"]}
     assert torch.allclose(hue.apply(hue.apply(colours, there), back), colours, atol=1e-5)
+
+
+def test_what_turns_and_shears_at_once_is_said_to_be_no_group() -> None:
+    """Of R(a) N(t) the inverse N(-t) R(-a) is of the kind only for a = 0, t = 0 or t = 2 / tan a."""
+    assert Affine(degrees=30, pixels=3, scale=(0.5, 2.0), shear=0).group
+    sheared = Affine(degrees=30, pixels=0, scale=(1.0, 1.0), shear=20)
+    assert not sheared.group
+    assert not sheared.invertible
+    assert not Perspective(distortion=0.3).invertible
+    parameters = {"degrees": torch.tensor([30.0]), "shift": torch.zeros(1, 2)}
+    parameters |= {"scale": torch.ones(1), "shear": torch.tensor([20.0])}
+    inverse = sheared.matrix(parameters, 9, 9)[0, :2, :2].double().inverse()
+    closest = min(
+        float(
+            (sheared.matrix({**parameters, "degrees": a, "shear": t}, 9, 9)[0, :2, :2].double() - inverse).abs().max()
+        )
+        for a in torch.arange(-180.0, 180.0, 5.0)[:, None]
+        for t in torch.arange(-80.0, 81.0, 5.0)[:, None]
+    )
+    assert closest > 0.05
 
 
 def test_noise_is_what_it_says() -> None:

@@ -25,6 +25,7 @@ from pipeline.views import (
     Blur,
     CentreCrop,
     ColorJitter,
+    Erase,
     Grayscale,
     HorizontalFlip,
     Jpeg,
@@ -324,6 +325,31 @@ def test_perspective(size: tuple[int, int]) -> None:
 
     assert worst(ours, theirs) < 1e-4
     assert float((ours - images).abs().max()) > 0.1
+
+
+@EACH_SIZE
+def test_erase(size: tuple[int, int]) -> None:
+    height, width = size
+    images, invariance = pictures(30, *size), Erase(area=(0.02, 0.3), ratio=(0.3, 3.3), fill=0.4, probability=0.7)
+    drawn = invariance.draw(keys(30))
+    tries = zip(drawn["area"].tolist(), drawn["ratio"].tolist(), strict=True)
+    sides = [
+        [
+            (round((area * height * width / ratio) ** 0.5), round((area * height * width * ratio) ** 0.5))
+            for area, ratio in zip(*row, strict=True)
+        ]
+        for row in tries
+    ]
+
+    def theirs(row: int) -> Tensor:
+        tall, wide = next(pair for pair in sides[row] if 0 < pair[0] <= height and 0 < pair[1] <= width)
+        top = int(drawn["top"][row].double() * (height - tall + 1))
+        left = int(drawn["left"][row].double() * (width - wide + 1))
+        fill = torch.full((3, 1, 1), 0.4)
+        return reference.erase(images[row], top, left, tall, wide, fill) if drawn["erased"][row] else images[row]
+
+    assert 5 < int(drawn["erased"].sum()) < 30
+    assert worst(invariance.apply(images, drawn), theirs) == 0
 
 
 @pytest.mark.parametrize("threshold", [0.0, 1 / 3, 0.5, 1.0])
