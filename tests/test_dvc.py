@@ -59,6 +59,7 @@ def test_what_runs_user_code_or_names_its_hash_depends_on_the_folder_of_user_fil
         "check",
         "pretrain",
         "embed",
+        "audit",
         "export",
     }
 

@@ -2,7 +2,7 @@
 
 A threshold is passed if the whole interval lies on its good side, failed if the whole interval lies on the other, and
 inconclusive if the interval crosses it. A measure that could not be computed has not been reached: failed, with the
-reason. The space's verdict is its worst row.
+reason. The space's verdict is its worst row. ``reasons`` says why a space is what it is, whatever was demanded of it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pipeline.audit import Audit
+from pipeline.audit.reasons import diagnose
 from pipeline.spec import Refusal, nearest
 
 Ruling = Literal["passed", "failed", "inconclusive"]
@@ -68,7 +69,8 @@ def judge(audit: Audit, measured: Mapping[str, Measured], where: str) -> tuple[d
     verdict = next((word for word in ("failed", "inconclusive") if word in rulings), "passed")
     open_failures = [row for row in rows if row["verdict"] == "failed" and row["accepted"] is None]
     gate: Gate = "fail" if open_failures else "accepted" if "failed" in rulings else "pass"
-    return {"verdict": verdict, "thresholds": audit.fingerprint(), "rows": rows}, gate
+    found = {"verdict": verdict, "thresholds": audit.fingerprint(), "rows": rows, "reasons": diagnose(measured)}
+    return found, gate
 
 
 def _row(
