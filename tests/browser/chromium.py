@@ -6,6 +6,7 @@ Messages are JSON, each ended by a zero byte: ours on the browser's file descrip
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import select
@@ -45,15 +46,16 @@ class Browser:
     def __init__(self, profile: Path):
         program = installed()
         assert program is not None
-        theirs, self._write = os.pipe()
-        self._read, ours = os.pipe()
-        command = f'exec "$0" "$@" 3<&{theirs} 4>&{ours} {theirs}<&- {ours}>&-'
+        to_read, self._write = os.pipe()
+        self._read, to_write = os.pipe()
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (to_read, to_write)]  # neither is 3 or 4
+        command = f'exec "$0" "$@" 3<&{ends[0]} 4>&{ends[1]}'
         arguments = [program, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
         self._process = subprocess.Popen(
-            ["/bin/bash", "-c", command, *arguments], pass_fds=(theirs, ours), stderr=subprocess.DEVNULL
+            ["/bin/bash", "-c", command, *arguments], pass_fds=ends, stderr=subprocess.DEVNULL
         )
-        os.close(theirs)
-        os.close(ours)
+        for end in (to_read, to_write, *ends):
+            os.close(end)
         self._number, self._pending = 0, b""
         self.errors: list[str] = []
         self.requests: list[str] = []
