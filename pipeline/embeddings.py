@@ -40,6 +40,7 @@ class Embeddings:
             Refusal: the folder or its columns.json is missing (the stage has not run) or damaged.
         """
         self.folder = folder
+        self._archive: Any = None
         path = folder / "columns.json"
         if not path.is_file():
             raise Refusal(f"{path}: not there; run `dvc repro` or `python -m stages.embed {folder.name}` first")
@@ -77,9 +78,7 @@ class Embeddings:
             Refusal: no such column (the nearest is named), a column of numbers, a code outside the classes, a damaged
                 file.
         """
-        if column not in self.columns:
-            raise Refusal(f'{self.folder}: has no label column "{column}"; {nearest(column, self.columns)}')
-        if self.columns[column].kind != "class":
+        if self._kind(column) != "class":
             raise Refusal(f'{self.folder}: the column "{column}" holds numbers; only a column of classes has codes')
         codes = self._labels(split, column)
         classes = len(self.columns[column].classes)
@@ -88,13 +87,34 @@ class Embeddings:
             raise Refusal(f"{path}: {split}.{column} holds other than int64 codes of its {classes} classes; {_REMEDY}")
         return codes
 
+    def numbers(self, split: str, column: str) -> npt.NDArray[np.float64]:
+        """The values (N,) float64 of a column of numbers; one that is not known is NaN.
+
+        Raises:
+            Refusal: no such column (the nearest is named), a column of classes, a damaged file.
+        """
+        if self._kind(column) != "number":
+            raise Refusal(f'{self.folder}: the column "{column}" holds classes; only a column of numbers has values')
+        values = self._labels(split, column)
+        if values.dtype.kind not in "fiu":
+            path = self.folder / "labels.npz"
+            raise Refusal(f"{path}: {split}.{column} holds {values.dtype}, not numbers; {_REMEDY}")
+        return values.astype(np.float64)
+
     def class_columns(self) -> list[str]:
         """Names of the columns of kind class, sorted."""
         return sorted(name for name, column in self.columns.items() if column.kind == "class")
 
+    def _kind(self, column: str) -> str:
+        if column not in self.columns:
+            raise Refusal(f'{self.folder}: has no label column "{column}"; {nearest(column, self.columns)}')
+        return self.columns[column].kind
+
     def _labels(self, split: str, column: str) -> npt.NDArray[Any]:
         path = self.folder / "labels.npz"
-        archive = _load(path)
+        if self._archive is None:
+            self._archive = _load(path)
+        archive = self._archive
         key = f"{'train' if split == 'train' else 'test'}.{column}"
         if key not in archive:
             raise Refusal(f"{path}: has no array {key}; {_REMEDY}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,17 @@ import torch
 from ruamel.yaml import YAML
 from ruamel.yaml.representer import RoundTripRepresenter
 
+from pipeline.achieved.controls import controls
+from pipeline.achieved.names import named as transformations
 from pipeline.audit import Audit
+from pipeline.audit.probed import Probed
 from pipeline.check import Check, unused_acceptances
 from pipeline.data import DataSpec
 from pipeline.encoders.structure import on_meta
 from pipeline.export import Export
 from pipeline.index import NONE, read_index, unhashable
 from pipeline.probes import Probe
-from pipeline.samplers import Queue
+from pipeline.samplers import Hardest, Queue
 from pipeline.space import LatentSpace
 from pipeline.spec import Fault, Rule, Spec, SpecError, nearest, read_spec, read_yaml, shown
 from pipeline.training_section import Training, ungrouped
@@ -59,6 +62,10 @@ class Specification(Spec):
         if isinstance(self.space.sampler, Queue) and self.space.sampler.length < self.training.global_batch:
             remedy = f"must be at least global_batch ({self.training.global_batch}), or it forgets part of a batch"
             yield "space.sampler.length", remedy
+        negatives = (1 if self.space.crossed else 2) * (self.training.global_batch - 1)
+        if isinstance(self.space.sampler, Hardest) and self.space.sampler.nearest >= negatives:
+            remedy = f"must be below the {negatives} negatives of a batch, or it leaves none out"
+            yield "space.sampler.nearest", remedy
 
 
 def faults_of(file: Path, data_folder: Path | None = None) -> list[Fault]:
@@ -139,11 +146,36 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     for number, name in enumerate(specification.probe.labels):
         if name not in columns:
             yield f"probe.labels[{number}]", f"no such label column; {nearest(name, columns)}"
-        elif columns[name] != "class":
-            yield f"probe.labels[{number}]", "a column of numbers; only columns of classes are probed"
     for path, name in specification.audit.columns():
         if name not in columns:
             yield f"audit.{path}", f"no such label column: {name}; {nearest(name, columns)}"
+    for path, read in specification.audit.probed():
+        reason = unread(specification.probe, read, columns)
+        if reason is not None:
+            yield f"audit.{path}", reason
+    for path, name in specification.audit.preserved():
+        if name not in space.preserves:
+            yield f"audit.{path}", f"{name} is not preserved; {nearest(name, space.preserves)}"
+    used, _ = controls(space.declared(), (canvas.channels, canvas.height, canvas.width))
+    known = [*transformations(space.declared()), *used]
+    for path, name in specification.audit.transformations():
+        if name not in known:
+            yield f"audit.{path}", f"{name} is neither declared nor a control; {nearest(name, known)}"
+
+
+def unread(probe: Probe, read: Probed, columns: Mapping[str, str]) -> str | None:
+    """Why no probe gives the figure that a threshold names, or None. An unknown column is told elsewhere."""
+    if read.column not in columns:
+        return None
+    if read.column not in probe.labels:
+        return f"{read.column} is not probed; enter it in probe.labels"
+    if columns[read.column] != read.kind:
+        other = "r2 or mae" if read.kind == "class" else "knn, linear or few_N"
+        return f"{read.column} is a column of {'numbers' if read.kind == 'class' else 'classes'}; name {other}"
+    given = () if probe.few_labels is None else probe.few_labels.percent
+    if read.percent is not None and read.percent not in given:
+        return f"no probe has {read.percent} % of the labels; enter it in probe.few_labels.percent"
+    return None
 
 
 def unreadable(training: Training, channels: int, height: int, width: int) -> str | None:

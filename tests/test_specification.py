@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
-from small import ROOT, shipped, whole
+from small import ROOT, shipped, space, whole
 
 from pipeline.sources import Digits, Shapes
-from pipeline.spec import read_spec
+from pipeline.spec import SpecError, read_spec
 from pipeline.specification import Specification, all_faults, faults_of
 
 
@@ -67,6 +67,16 @@ GRAYSCALE = [{"kind": "grayscale", "probability": 0.2}]
         ("training__global_batch", "128", 'training.global_batch = "128": must be a valid integer'),
         ("training__global_batch", 128.5, "training.global_batch = 128.5: must be a valid integer"),
         ("space__objective", {"kind": "supervised"}, 'space.sampler = {"kind": "in_batch"}: supervised needs labels'),
+        (
+            "space__sampler",
+            {"kind": "threshold", "above": 1.0, "most": 3, "warmup": 0.1},
+            "space.sampler.above = 1.0: must be in [-1, 1)",
+        ),
+        (
+            "space__sampler",
+            {"kind": "hardest", "nearest": 254},
+            "space.sampler.nearest = 254: must be below the 254 negatives of a batch",
+        ),
         ("training__global_batch", 9999, "training.global_batch = 9999: larger than the data set; at most"),
         (
             "space__temperature",
@@ -219,14 +229,30 @@ def test_a_grey_picture_has_no_colours_to_take(specs: Path) -> None:
     assert told(specs, space__invariances=GRAYSCALE).endswith("needs 3 channels (red, green, blue), the data has 1")
 
 
-def test_a_column_of_numbers_is_not_probed(specs: Path) -> None:
+def test_columns_of_numbers_are_probed_as_well(specs: Path) -> None:
     content = YAML(typ="safe").load((specs / "shapes.yaml").read_text())
     content["probe"]["labels"] = ["shape", "rotation"]
+    content["audit"]["thresholds"] = [{"measure": "probe.rotation.r2.h", "at_least": 0.1}]
+    write(specs / "shapes.yaml", content)
+    assert faults_of(specs / "shapes.yaml") == []
+
+
+@pytest.mark.parametrize(
+    ("measure", "line"),
+    [
+        ("probe.hue.knn.h", "hue is not probed; enter it in probe.labels"),
+        ("probe.rotation.linear.h", "rotation is a column of numbers; name r2 or mae"),
+        ("probe.shape.mae.z.view0", "shape is a column of classes; name knn, linear or few_N"),
+        ("probe.shape.few_5.h", "no probe has 5 % of the labels; enter it in probe.few_labels.percent"),
+    ],
+)
+def test_a_threshold_on_what_no_probe_reads_is_told_before_the_training(specs: Path, measure: str, line: str) -> None:
+    content = YAML(typ="safe").load((specs / "shapes.yaml").read_text())
+    content["probe"]["labels"] = ["shape", "rotation"]
+    content["audit"]["thresholds"] = [{"measure": measure, "at_least": 0.1}]
     write(specs / "shapes.yaml", content)
     (fault,) = faults_of(specs / "shapes.yaml")
-    assert str(fault) == (
-        'specs/shapes.yaml: probe.labels[1] = "rotation": a column of numbers; only columns of classes are probed'
-    )
+    assert str(fault) == f'specs/shapes.yaml: audit.thresholds[0].measure = "{measure}": {line}'
 
 
 def test_an_encoder_that_cannot_read_the_canvas_is_told_before_training(specs: Path) -> None:
@@ -367,3 +393,21 @@ def test_an_embedded_source_counts_its_pictures_without_drawing_them(source: str
     (shared,) = (kind for kind in (Digits, Shapes) if kind.__name__.lower() == source)
     embedded = shared.model_validate_json(json.dumps(spec))
     assert embedded.count() == sum(1 for _ in embedded.records(None))
+
+
+@pytest.mark.parametrize(
+    "sampler", [{"kind": "same_label", "column": "label"}, {"kind": "no_duplicates", "columns": []}]
+)
+def test_a_sampler_that_reads_one_rows_label_refuses_partners(sampler: dict[str, Any]) -> None:
+    with pytest.raises(SpecError) as caught:
+        space(views={"kind": "partners", "column": "shape"}, sampler=sampler)
+    assert f"space.sampler = {json.dumps(sampler)}: {sampler['kind']} reads one row's label" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "sampler", [{"kind": "stratified", "column": "shape"}, {"kind": "no_duplicates", "columns": ["shape"]}]
+)
+def test_supervised_with_a_sampler_that_makes_no_positives_is_refused(sampler: dict[str, Any]) -> None:
+    """They read labels, and yet an anchor's only positive is its own view: NT-Xent by another name."""
+    with pytest.raises(SpecError, match="supervised needs labels: "):
+        space(objective={"kind": "supervised"}, sampler=sampler)

@@ -1,8 +1,9 @@
 """Floor 1: measures of a space's geometry, and the thresholds that were declared for them before the run.
 
 A measure is a pure function of arrays, one idea a file; ``judge`` compares measures with thresholds and computes none.
-The names that a threshold may use are closed: MEASURES, ``MEASURE.COLUMN.LAYER`` for a measure of BY_COLUMN and
-``probe.COLUMN.PROBE.LAYER`` (with ``.view0`` for the test images moved by the declared invariances).
+The names that a threshold may use are closed: MEASURES, ``MEASURE.COLUMN.LAYER`` for a measure of BY_COLUMN,
+``probe.COLUMN.PROBE.LAYER`` (with ``.view0`` for the test images moved by the declared invariances), and those of
+``achieved``, about what a space does with transformations.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pipeline.audit import achieved
+from pipeline.audit import probed as probes
 from pipeline.spec import Rule, Spec, digest, nearest
 
 LAYERS = ("h", "z")
@@ -31,8 +34,8 @@ GEOMETRY = {
     "anisotropy": (-1.0, 1.0),
     "hubness": (float("-inf"), float("inf")),
     "antihubs": (0.0, 1.0),
-    "local_dimensions": (1.0, float("inf")),
-    "local_dimensions_low": (1.0, float("inf")),
+    "local_dimensions": (0.0, float("inf")),
+    "local_dimensions_low": (0.0, float("inf")),
 }
 """Measures of one layer, with the range in which their values lie."""
 LOSS = "loss_below_log_k"
@@ -46,17 +49,17 @@ BY_COLUMN = {
 }
 """Measures of one layer for each column of classes, with the range in which their values lie."""
 MEASURES = (*(f"{measure}.{layer}" for measure in GEOMETRY for layer in LAYERS), LOSS)
-_PROBES, _PROBE_LAYERS = ("knn", "linear"), ("h", "z", "raw", "untrained")
 
 
 def column_of(measure: str) -> str | None:
     """The label column in a measure's name (a column's own name may hold dots), or None if the name has none."""
-    parts = measure.removesuffix(".view0").split(".")
-    if parts[0] == "probe" and len(parts) >= 4 and parts[-2] in _PROBES and parts[-1] in _PROBE_LAYERS:
-        return ".".join(parts[1:-2]) or None
-    if parts[0] in BY_COLUMN and len(parts) >= 3 and parts[-1] in LAYERS and not measure.endswith(".view0"):
+    read = probes.probed(measure)
+    if read is not None:
+        return read.column
+    parts = measure.split(".")
+    if parts[0] in BY_COLUMN and len(parts) >= 3 and parts[-1] in LAYERS:
         return ".".join(parts[1:-1]) or None
-    return None
+    return achieved.column_of(measure)
 
 
 def range_of(measure: str) -> tuple[float, float] | None:
@@ -65,7 +68,10 @@ def range_of(measure: str) -> tuple[float, float] | None:
         return float("-inf"), float("inf")
     if measure in MEASURES:
         return GEOMETRY[measure.rpartition(".")[0]]
-    return BY_COLUMN.get(measure.partition(".")[0], (0.0, 1.0)) if column_of(measure) else None
+    within = achieved.range_of(measure) or probes.range_of(measure)
+    if within is not None:
+        return within
+    return BY_COLUMN.get(measure.partition(".")[0]) if column_of(measure) else None
 
 
 def nearest_measure(name: str) -> str:
@@ -73,8 +79,8 @@ def nearest_measure(name: str) -> str:
     parts = name.split(".")
     column = parts[1] if len(parts) > 2 else "COLUMN"
     labelled = [f"{measure}.{column}.{layer}" for measure in BY_COLUMN for layer in LAYERS]
-    probes = [f"probe.{column}.{probe}.{layer}" for probe in _PROBES for layer in _PROBE_LAYERS]
-    return nearest(name, [*MEASURES, *labelled, *probes, *(f"{probe}.view0" for probe in probes)])
+    others = achieved.examples(column, parts[2] if len(parts) > 3 else column)
+    return nearest(name, [*MEASURES, *labelled, *probes.examples(column), *others])
 
 
 class Threshold(Spec):
@@ -146,6 +152,27 @@ class Audit(Spec):
             column = column_of(threshold.measure)
             if column is not None:
                 yield f"thresholds[{position}].measure", column
+
+    def probed(self) -> Iterator[tuple[str, probes.Probed]]:
+        """Yield (dotted path, column and probe) of every threshold on what a probe reads."""
+        for position, threshold in enumerate(self.thresholds):
+            read = probes.probed(threshold.measure)
+            if read is not None:
+                yield f"thresholds[{position}].measure", read
+
+    def transformations(self) -> Iterator[tuple[str, str]]:
+        """Yield (dotted path, transformation) of every threshold whose measure names one."""
+        for position, threshold in enumerate(self.thresholds):
+            name = achieved.transformation_of(threshold.measure)
+            if name is not None:
+                yield f"thresholds[{position}].measure", name
+
+    def preserved(self) -> Iterator[tuple[str, str]]:
+        """Yield (dotted path, name) of every threshold on how well something that is preserved is read."""
+        for position, threshold in enumerate(self.thresholds):
+            name = achieved.readable_of(threshold.measure)
+            if name is not None and threshold.measure.startswith(f"{achieved.PRESERVED}."):
+                yield f"thresholds[{position}].measure", name
 
     def fingerprint(self) -> str:
         """SHA-256 of the thresholds alone: what was demanded, before any of it was measured."""

@@ -8,9 +8,12 @@ of k and T; the neighbours are found once for all label columns.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.neighbours import Codes, Floats
+from pipeline.parallel import spans
+
+VOTES = 1 << 22
+"""Votes that are counted at once, 32 MiB, however many classes there are."""
 
 
 def vote(similarity: Floats, labels: Codes, temperature: float, classes: int) -> Codes:
@@ -22,10 +25,12 @@ def vote(similarity: Floats, labels: Codes, temperature: float, classes: int) ->
         temperature: > 0; the smaller, the more the nearest neighbour decides.
         classes: number of class codes.
     """
-    largest = similarity.max(axis=1, keepdims=True)
-    # relative to the nearest neighbour, so that no temperature overflows: a common factor changes no vote
-    weight = np.exp((similarity.astype(np.float64) - largest) / temperature)  # (Q, k)
-    votes: npt.NDArray[np.float64] = np.zeros((len(labels), classes))
-    np.add.at(votes, (np.arange(len(labels))[:, None], labels), weight)
-    winner: Codes = votes.argmax(axis=1)
+    winner = np.empty(len(labels), np.int64)
+    for some in spans(len(labels), max(1, VOTES // classes)):
+        largest = similarity[some].max(axis=1, keepdims=True)
+        # relative to the nearest neighbour, so that no temperature overflows: a common factor changes no vote
+        weight = np.exp((similarity[some].astype(np.float64) - largest) / temperature)  # (q, k)
+        place = np.arange(len(weight))[:, None] * classes + labels[some]
+        votes = np.bincount(place.ravel(), weight.ravel(), minlength=len(weight) * classes)
+        winner[some] = votes.reshape(-1, classes).argmax(axis=1)
     return winner

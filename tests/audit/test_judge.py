@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import probes
-from pipeline.audit import Audit, Threshold, column_of, range_of
+from pipeline.audit import Audit, Threshold, column_of, probed, range_of
 from pipeline.audit.judge import Measured, judge, ruling
 from pipeline.spec import Refusal, SpecError, parse
 
@@ -102,6 +102,10 @@ def test_a_measure_that_was_not_measured_is_refused_with_the_nearest():
         ("false_negatives.h", None),
         ("neighbour_purity.hue.raw", None),
         ("neighbour_purity.hue.z.view0", None),
+        ("probe.a.few_10.h", "a"),
+        ("probe.a.few_0.h", None),
+        ("probe.a.few_100.h", None),
+        ("probe.a.few_.h", None),
         ("probe.knn.h", None),
         ("probe.label.svm.h", None),
         ("probe.label.knn.h.view1", None),
@@ -131,9 +135,20 @@ def test_an_unknown_measure_offers_the_nearest(name, offer):
 
 
 def test_the_names_of_probe_figures_are_those_that_the_probes_write():
-    names = [f"probe.x.{each}.{layer}" for each in probes.PROBES for layer in probes.LAYERS]
+    assert probed.OF_CLASSES == probes.PROBES
+    assert probed.LAYERS == probes.LAYERS
+    every = (*probes.PROBES, "few_1", "few_99", "r2", "mae")
+    names = [f"probe.x.{each}.{layer}" for each in every for layer in probes.LAYERS]
     assert all(column_of(name + end) == "x" for name in names for end in ("", ".view0"))
     assert set(probes.SPLITS) == {"test", "view0"}
+
+
+def test_what_is_read_of_numbers_has_its_own_range():
+    assert range_of("probe.age.r2.h") == (-math.inf, 1.0)
+    assert range_of("probe.age.mae.z.view0") == (0.0, math.inf)
+    assert column_of("probe.a.b.mae.h") == "a.b"
+    assert audit({"measure": "probe.age.mae.h", "at_most": 12}, {"measure": "probe.age.r2.h", "at_least": -0.5})
+    assert faults({"measure": "probe.age.r2.h", "at_least": 1.5})[0].endswith("give a value in that range")
 
 
 def test_a_threshold_has_exactly_one_bound():

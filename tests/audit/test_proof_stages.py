@@ -10,13 +10,14 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler, normalize
 
 import stages
+from pipeline.achieved.found import Found
 from pipeline.embeddings import Embeddings, unusable
 from pipeline.rounding import rounded
 from pipeline.spec import Refusal
 from stages import audit, judge, probe
 
 SPEC = """
-probe: {labels: [label], k: 5, temperature: 0.07, regularization: 1.0e-3}
+probe: {labels: [label], k: 5, temperature: 0.07, few_labels: null}
 audit:
   samples: 50
   neighbours: 5
@@ -33,6 +34,8 @@ audit:
 def place(tmp_path, monkeypatch):
     """A folder with a spec, vectors of four separate classes, and a training's summary."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(audit, "transformed", lambda *_: Found())  # needs pictures: tests/achieved
+    monkeypatch.setattr(audit, "curate", lambda *_: None)  # likewise
     (tmp_path / "specs").mkdir()
     (tmp_path / "specs/x.yaml").write_text(SPEC)
     embed, random = tmp_path / "work/embed/x", np.random.default_rng(0)
@@ -129,7 +132,9 @@ def test_each_probe_figure_is_scikit_learns_on_the_rows_that_it_states(place):
             5, metric="cosine", algorithm="brute", weights=lambda distance: np.exp((1 - distance) / 0.07)
         ).fit(space.features("train", layer), known)
         scaler = StandardScaler().fit(space.features("train", layer))
-        lines = LogisticRegression(C=1 / (120 * 1e-3)).fit(scaler.transform(space.features("train", layer)), known)
+        strength = figure(layer=layer, probe="linear", split="test", control=None)["regularization"]
+        lines = LogisticRegression(C=1 / (120 * strength), max_iter=1000)
+        lines.fit(scaler.transform(space.features("train", layer)), known)
         for split in ("test", "view0"):
             rows = space.features(split, layer)
             knn = figure(layer=layer, probe="knn", split=split, control=None)
@@ -273,20 +278,13 @@ def test_codes_outside_the_classes_are_refused(place, codes, words):
     assert words in refused(probe)
 
 
-def test_a_column_of_numbers_and_an_unknown_column_are_refused_together(place):
-    columns = {"label": {"kind": "class", "classes": list("abcd")}, "size": {"kind": "number", "classes": []}}
-    Path("work/embed/x/columns.json").write_text(json.dumps(columns))
-    np.savez(
-        "work/embed/x/labels.npz",
-        **{f"{split}.{column}": np.zeros(n, int) for split, n in (("train", 120), ("test", 60)) for column in columns},
-    )
-    (place / "specs/x.yaml").write_text(SPEC.replace("[label]", "[size, lable]"))
+def test_unknown_columns_are_refused_together(place):
+    (place / "specs/x.yaml").write_text(SPEC.replace("[label]", "[lable, label, kind]"))
     with pytest.raises(Refusal) as caught:
         probe.main(["x"])
     assert str(caught.value).splitlines() == [
-        'specs/x.yaml: probe.labels[0] = "size": a column of numbers, and probes read classes only; '
-        "take it out of probe.labels",
-        "specs/x.yaml: probe.labels[1] = \"lable\": no such label column; did you mean 'label'?",
+        "specs/x.yaml: probe.labels[0] = \"lable\": no such label column; did you mean 'label'?",
+        'specs/x.yaml: probe.labels[2] = "kind": no such label column; known: label',
     ]
 
 

@@ -1,18 +1,39 @@
-"""kNN probe: scikit-learn's weighted classifier is the oracle; blocks change nothing."""
+"""kNN probe: scikit-learn and dense float64 loops are the oracles; blocks, floors and threads change nothing."""
+
+import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
+from threadpoolctl import threadpool_limits
 
 from pipeline import neighbours
 from pipeline.neighbours import nearest_others, nearest_rows, unit
+from pipeline.probes import knn
 from pipeline.probes.knn import vote
 
 
 def space(n, dimensions, seed=0):
     return np.random.default_rng(seed).normal(size=(n, dimensions)).astype(np.float32)
+
+
+def assert_nearest(queries, gallery, k):
+    """Against all cosines in float64: the k largest, each with its own place, no place twice."""
+    similarity, index = nearest_rows(queries, gallery, k)
+    whole = (np.asarray(rows, np.float64) for rows in (queries, gallery))
+    a, b = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in whole)
+    cosines = a @ b.T
+    np.testing.assert_allclose(np.take_along_axis(cosines, index, 1), similarity, atol=2e-6)
+    np.testing.assert_allclose(np.sort(similarity, 1), np.sort(cosines, 1)[:, -k:], atol=2e-6)
+    assert all(len(set(row)) == k for row in index.tolist())
+    assert index.dtype == np.int64
+
+
+def small_blocks(monkeypatch, height=7, width=32, spare=4, sample=64):
+    for name, value in {"HEIGHT": height, "WIDTH": width, "SPARE": spare, "SAMPLE": sample}.items():
+        monkeypatch.setattr(neighbours, name, value)
 
 
 @given(st.integers(1, 40), st.floats(0.02, 2.0), st.integers(2, 9), st.integers(0, 999))
@@ -30,29 +51,89 @@ def test_the_weighted_vote_is_that_of_scikit_learn(k, temperature, dimensions, s
     assert (answer == oracle.predict(queries.astype(np.float64)))[clear].all()
 
 
-@pytest.mark.parametrize(("block", "width"), [(1, 7), (64, 16), (1000, 300), (1 << 24, 1 << 16)])
-def test_blocks_of_any_size_find_the_same_neighbours(block, width, monkeypatch):
-    monkeypatch.setattr(neighbours, "WIDTH", width)
-    gallery, queries = unit(space(300, 8)), unit(space(41, 8, 1))
-    similarity, index = nearest_rows(queries, gallery, 5, block=block)
-    oracle = NearestNeighbors(n_neighbors=5, metric="cosine", algorithm="brute").fit(gallery).kneighbors(queries)
-    assert (np.sort(index, axis=1) == np.sort(oracle[1], axis=1)).all()
-    np.testing.assert_allclose(np.sort(1 - similarity, axis=1), np.sort(oracle[0], axis=1), atol=1e-5)
+@pytest.mark.parametrize("k", [1, 2, 5, 60, 299, 300])
+@pytest.mark.parametrize(("height", "width", "spare", "sample"), [(1, 7, 1, 4), (64, 16, 9, 64), (7, 32, 4, 64)])
+def test_blocks_of_any_size_find_the_same_neighbours(k, height, width, spare, sample, monkeypatch):
+    small_blocks(monkeypatch, height, width, spare, sample)
+    assert_nearest(space(41, 8, 1), space(300, 8), k)
 
 
-def test_similarities_in_memory_are_bounded_by_the_block(monkeypatch):
-    import torch
+@pytest.mark.parametrize("order", ["nearer and nearer", "farther and farther", "by class", "every eighth", "all alike"])
+def test_no_order_of_the_gallery_misleads_the_search(order, monkeypatch):
+    small_blocks(monkeypatch)
+    gallery, queries = space(400, 6), space(20, 6, 1)
+    along = gallery @ queries[0]
+    if order == "nearer and nearer":
+        gallery = gallery[np.argsort(along)]
+    elif order == "farther and farther":
+        gallery = gallery[np.argsort(-along)]
+    elif order == "by class":
+        gallery = gallery * 0.2 + np.repeat(space(4, 6, 2), 100, axis=0)
+        queries = queries * 0.2 + np.repeat(space(4, 6, 2), 5, axis=0)
+    elif order == "every eighth":
+        gallery[::8] += 3 * queries[0]
+    else:
+        gallery = np.repeat(space(2, 6), 200, axis=0)
+    for k in (1, 3, 10, 30):
+        assert_nearest(queries, gallery, k)
 
-    sizes, real = [], torch.mm
-    monkeypatch.setattr(torch, "mm", lambda a, b, out: sizes.append(out.numel()) or real(a, b, out=out))
-    nearest_rows(unit(space(100, 4)), unit(space(500, 4)), 3, block=2000)
-    assert max(sizes) <= 2000
-    assert sum(sizes) == 100 * 500
+
+def test_a_sample_that_promises_too_much_is_searched_again(monkeypatch):
+    small_blocks(monkeypatch)
+    gallery, queries = space(400, 6), space(20, 6, 1)
+    real, again = neighbours._search, []
+    monkeypatch.setattr(neighbours, "_sample", lambda gallery, k: (unit(queries[:1]), 1))  # a floor of 1 for the first
+    monkeypatch.setattr(
+        neighbours, "_search", lambda *given, estimated: again.append(estimated) or real(*given, estimated=estimated)
+    )
+    assert_nearest(queries, gallery, 5)
+    assert again == [True, False]
+
+
+@given(st.integers(0, 10_000))
+def test_many_equal_similarities_are_no_trouble(seed):
+    random = np.random.default_rng(seed)
+    gallery, queries = random.integers(-1, 2, (200, 3)) + 0.0, random.integers(-1, 2, (30, 3)) + 0.0
+    gallery[~gallery.any(1)] = queries[~queries.any(1)] = 1
+    with pytest.MonkeyPatch.context() as patch:
+        small_blocks(patch)
+        assert_nearest(queries.astype(np.float32), gallery.astype(np.float32), int(random.integers(1, 60)))
+
+
+def test_any_number_of_threads_gives_the_same_bits(monkeypatch):
+    small_blocks(monkeypatch, height=16, width=64, sample=64)
+    found = []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads, "blas"):
+            found.append(nearest_rows(space(100, 16, 1), space(900, 16), 9))
+    for similarity, index in found[1:]:
+        assert (similarity == found[0][0]).all()
+        assert (index == found[0][1]).all()
+
+
+def test_memory_does_not_hold_all_similarities():
+    gallery, queries = space(60_000, 4), space(1500, 4, 1)
+    tracemalloc.start()
+    nearest_rows(queries, gallery, 10)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60_000 * 1500 * 4 / 5  # 360 MB would be all of them
+
+
+def test_a_memory_mapped_gallery_is_searched_as_it_lies(tmp_path):
+    np.save(tmp_path / "rows.npy", space(500, 5) * 40)
+    assert_nearest(space(9, 5, 1), np.load(tmp_path / "rows.npy", mmap_mode="r"), 7)
 
 
 def test_all_rows_vote_when_k_is_the_gallery():
     gallery, queries = unit(space(12, 3)), unit(space(4, 3, 1))
     assert (np.sort(nearest_rows(queries, gallery, 12)[1], axis=1) == np.arange(12)).all()
+
+
+def test_the_neighbours_are_those_of_scikit_learn():
+    gallery, queries = space(300, 8), space(41, 8, 1)
+    oracle = NearestNeighbors(n_neighbors=5, metric="cosine", algorithm="brute").fit(gallery).kneighbors(queries)
+    assert (np.sort(nearest_rows(queries, gallery, 5)[1], axis=1) == np.sort(oracle[1], axis=1)).all()
 
 
 def test_the_smallest_temperatures_do_not_overflow_and_leave_the_nearest_neighbour():
@@ -64,6 +145,14 @@ def test_the_smallest_temperatures_do_not_overflow_and_leave_the_nearest_neighbo
 
 def test_of_equal_votes_the_lowest_code_wins():
     assert vote(np.full((1, 2), 0.5, np.float32), np.array([[3, 1]]), 0.1, 4) == 1
+
+
+def test_votes_counted_in_parts_are_the_same(monkeypatch):
+    random = np.random.default_rng(0)
+    similarity, labels = random.random((50, 7), np.float32), random.integers(0, 5, (50, 7))
+    whole = vote(similarity, labels, 0.2, 5)
+    monkeypatch.setattr(knn, "VOTES", 12)
+    assert (vote(similarity, labels, 0.2, 5) == whole).all()
 
 
 @pytest.mark.parametrize("scale", [1e-38, 1e-20, 1.0, 1e20, 3e38])
