@@ -137,6 +137,8 @@ class Kill:
     phase: str
     stage: str
     signal: str
+    run: int
+    """of the reproduction from nothing in which it fell"""
 
 
 QUEUED: dict[str, Any] = {
@@ -286,6 +288,7 @@ def campaign(folder: Path, kills: int, a_run: int, seed: int = 0, processes: int
     told = folder / "told.jsonl"
     told.write_text("")
     drawn, fallen, run = plans(folder, seed), 0, 0
+    runs: list[int] = []
     while fallen < kills:
         project = Project(folder / f"run-{run}", processes, quiet.root, QUEUED)
         goal = min(kills, fallen + a_run)
@@ -295,6 +298,7 @@ def campaign(folder: Path, kills: int, a_run: int, seed: int = 0, processes: int
             now = len(told.read_text().splitlines())
             if loud:
                 print(f"run {run}: {'killed' if now > fallen else 'not killed'}, exit {code}: {plan}", flush=True)
+            runs += [run] * (now - fallen)
             if now == fallen and project.mended(output):
                 continue
             if now == fallen:  # the instant never came: the run went through
@@ -309,7 +313,10 @@ def campaign(folder: Path, kills: int, a_run: int, seed: int = 0, processes: int
         shutil.rmtree(project.root)
         run += 1
     lines = [json.loads(line) for line in told.read_text().splitlines()]
-    return [Kill(each["phase"], each["stage"], signal.Signals(each["signal"]).name) for each in lines]
+    return [
+        Kill(each["phase"], each["stage"], signal.Signals(each["signal"]).name, number)
+        for each, number in zip(lines, runs, strict=True)
+    ]
 
 
 def histogram(kills: list[Kill]) -> str:
@@ -352,9 +359,7 @@ def main() -> None:
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         kills = campaign(Path(folder), given.kills, given.a_run, given.seed, given.processes, loud=True)
-    told = (
-        f"{len(kills)} kills in {-(-given.kills // given.a_run)} runs, {given.processes} rank(s): every tracked output"
-    )
+    told = f"{len(kills)} kills in {len({kill.run for kill in kills})} runs, {given.processes} rank(s): every output"
     told += f" and dvc.lock bitwise as without; {time.monotonic() - started:.0f} s"
     print(histogram(kills), told, sep="\n")
     if given.save is not None:
