@@ -1,132 +1,70 @@
 """Floor 2: every measure of one embedded space, by name, each with its interval or with the reason why it has no value.
 
-Positives are the rows (view0_i, view1_i), negatives other rows of a bounded sample of the test images; spectrum and
-neighbour purity are of the test images as they are. Rows are scaled to length one where directions are compared, and
-taken as they are stored for the spectrum.
+Positives are the rows (view0_i, view1_i), negatives other rows of a bounded sample of the test images
+(``pipeline.auditing_pairs``); spectrum, neighbours, clusters and classes are of the test images as they are
+(``pipeline.auditing_rows``). Beside them stand the spectra of the other splits: a rank that differs between train and
+test, or between unmoved and moved images, says that the space is not the same there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Mapping
 
-import numpy as np
-import numpy.typing as npt
+from pipeline.audit import Audit
+from pipeline.auditing_pairs import measure_pairs
+from pipeline.auditing_report import Codes, Report, Rows, Vectors, choose
+from pipeline.auditing_rows import measure_classes, measure_neighbours
+from pipeline.auditing_spectra import measure_spectrum
+from pipeline.embeddings import Embeddings
 
-from pipeline.audit import PURITY, Audit
-from pipeline.audit.estimate import Estimate, NotComputable, not_computable
-from pipeline.audit.purity import neighbour_purity
-from pipeline.audit.similarity import BINS, Similarities, negative_similarity, positive_similarity
-from pipeline.audit.spectrum import spectrum
-from pipeline.audit.sphere import alignment, uniformity
-from pipeline.embeddings import Embeddings, unusable
-from pipeline.neighbours import nearest_others, unit
-
-SEED = 0
-"""Of the sample of test rows, where there are more than ``audit.samples``."""
-Rows = npt.NDArray[np.float32]
-
-
-class Report:
-    """What measures.json holds: measures by name, and the curves behind some of them by layer."""
-
-    def __init__(self) -> None:
-        self.measures: dict[str, dict[str, Any]] = {}
-        self.spectra: dict[str, list[float]] = {}
-        self.histograms: dict[str, dict[str, list[int]]] = {}
-
-    def add(self, name: str, split: str, estimate: Estimate, **more: Any) -> None:
-        """Enter one measure."""
-        self.measures[name] = {**asdict(estimate), "split": split, **more}
-
-    def content(self) -> dict[str, Any]:
-        """Plain data: measures, eigenvalue shares by layer, similarity counts over equal bins of [-1, 1] by layer."""
-        histograms = {"bins": BINS, "low": -1.0, "high": 1.0, "counts": self.histograms}
-        return {"measures": self.measures, "spectra": self.spectra, "similarities": histograms}
+MOST = 1 << 16
+"""Test rows that are measured, at most; of more, a sample of so many is the space. Time grows with its square."""
+SPLIT = 20_000
+"""Rows of the other splits whose spectrum is measured, at most."""
 
 
 def measure_layer(embeddings: Embeddings, layer: str, audit: Audit, report: Report) -> None:
-    """Enter every measure of one layer."""
-    first, second = embeddings.features("view0", layer), embeddings.features("view1", layer)
-    _pairs(first, second, layer, audit.samples, report)
-    rows = embeddings.features("test", layer)
-    names = ("effective_rank", "participation_ratio", "dimensions_99")
-    try:
-        found = spectrum(_usable(rows, cosine=False))
-    except NotComputable as reason:
-        for name in names:
-            report.add(f"{name}.{layer}", "test", not_computable(reason, len(rows)))
-    else:
-        report.spectra[layer] = found.shares.tolist()
-        for name in names:
-            report.add(f"{name}.{layer}", "test", getattr(found, name))
-    _purity(embeddings, rows, layer, audit, report)
+    """Enter every measure of one layer of an embedded space."""
+    labels = {column: embeddings.labels("test", column) for column in embeddings.class_columns()}
+    names = {column: embeddings.columns[column].classes for column in labels}
+    views = embeddings.features("view0", layer), embeddings.features("view1", layer)
+    measure_views(*views, labels, layer, audit, report)
+    measure_rows(embeddings.features("test", layer), labels, names, layer, audit, report)
+    for split in ("train", "view0"):
+        rows = embeddings.features(split, layer)
+        measure_spectrum(Vectors.of(rows, choose(len(rows), SPLIT)), split, layer, report)
 
 
-def _pairs(first: Rows, second: Rows, layer: str, samples: int, report: Report) -> None:
-    chosen = _choose(len(first), samples)
-    try:
-        a, b = unit(_usable(first)[chosen]), unit(_usable(second)[chosen])
-    except NotComputable as reason:
-        for name in ("positive_similarity", "negative_similarity", "alignment", "uniformity"):
-            report.add(f"{name}.{layer}", _PAIRS[name], not_computable(reason, len(chosen)))
-        return
+def measure_views(
+    first: Rows, second: Rows, labels: Mapping[str, Codes], layer: str, audit: Audit, report: Report
+) -> None:
+    """Enter every measure of pairs; first and second (N, D), of which row i are two views of one sample.
 
-    def similarities(name: str, measure: Callable[[Rows, Rows], Similarities]) -> None:
-        try:
-            found = measure(a, b)
-        except NotComputable as reason:
-            report.add(f"{name}.{layer}", _PAIRS[name], not_computable(reason, len(chosen)))
-        else:
-            report.histograms.setdefault(layer, {})[name] = found.histogram.tolist()
-            quantiles = {f"{share:g}": value for share, value in found.quantiles.items()}
-            report.add(f"{name}.{layer}", _PAIRS[name], found.mean, quantiles=quantiles)
-
-    similarities("positive_similarity", positive_similarity)
-    similarities("negative_similarity", negative_similarity)
-    report.add(f"alignment.{layer}", _PAIRS["alignment"], _tried(lambda: alignment(a, b), len(a)))
-    report.add(f"uniformity.{layer}", _PAIRS["uniformity"], _tried(lambda: uniformity(a), len(a)))
+    Args:
+        labels: column -> (N,) class codes of the samples.
+    """
+    chosen = choose(len(first), audit.samples)
+    a, b = Vectors.of(first, chosen), Vectors.of(second, chosen)
+    measure_pairs(a, b, {column: codes[chosen] for column, codes in labels.items()}, layer, report)
 
 
-_PAIRS = {
-    "positive_similarity": "view0, view1",
-    "negative_similarity": "view0, view1",
-    "alignment": "view0, view1",
-    "uniformity": "view0",
-}
+def measure_rows(
+    rows: Rows,
+    labels: Mapping[str, Codes],
+    names: Mapping[str, tuple[str, ...]],
+    layer: str,
+    audit: Audit,
+    report: Report,
+) -> None:
+    """Enter every measure that needs rows (N, D) alone, and those of their labels where there are any.
 
-
-def _purity(embeddings: Embeddings, rows: Rows, layer: str, audit: Audit, report: Report) -> None:
-    chosen, k = _choose(len(rows), audit.samples), audit.neighbours
-    reason = unusable(rows) or (f"{len(rows)} rows have fewer than {k} others" if len(rows) <= k else None)
-    neighbours = nearest_others(unit(rows), chosen, k) if reason is None else None
-    for column in embeddings.class_columns():
-        labels, estimate = embeddings.labels("test", column), not_computable(reason, len(chosen))
-        if len(np.unique(labels)) < 2:
-            estimate = not_computable(f"all test rows are of one class of {column}", len(chosen))
-        elif neighbours is not None:
-            near = neighbours
-            estimate = _tried(lambda: neighbour_purity(near, labels, chosen), len(chosen))  # noqa: B023 (called here)
-        report.add(f"{PURITY}.{column}.{layer}", "test", estimate, neighbours=k)
-
-
-def _tried(measure: Callable[[], Estimate], count: int) -> Estimate:
-    try:
-        return measure()
-    except NotComputable as reason:
-        return not_computable(reason, count)
-
-
-def _usable(rows: Rows, cosine: bool = True) -> Rows:
-    reason = unusable(rows, cosine)
-    if reason is not None:
-        raise NotComputable(reason)
-    return rows
-
-
-def _choose(count: int, samples: int) -> npt.NDArray[np.int64]:
-    """Indices of at most ``samples`` rows, ascending; the same ones for both layers and both views."""
-    if count <= samples:
-        return np.arange(count)
-    return np.sort(np.random.default_rng(SEED).permutation(count)[:samples])
+    Args:
+        labels: column -> (N,) class codes.
+        names: column -> the names that codes index.
+    """
+    chosen = choose(len(rows), MOST)
+    vectors = Vectors.of(rows, chosen)
+    labels = {column: codes[chosen] for column, codes in labels.items()}
+    measure_spectrum(vectors, "test", layer, report)
+    measure_neighbours(vectors, labels, layer, audit, report)
+    measure_classes(vectors, labels, names, layer, report)

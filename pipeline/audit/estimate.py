@@ -1,8 +1,10 @@
-"""A measured value with its uncertainty, and the two closed forms that give it.
+"""A measured value with its uncertainty, and the closed forms that give it.
 
 ``of_mean``: a mean over independent rows has the standard error sd / sqrt(n). ``of_pairs``: a mean over pairs of rows
 does not have n² independent terms; it is a U-statistic, and deleting one row after the other gives its error
-(Hoeffding 1948; Arvesen, "Jackknifing U-statistics", 1969). No resampling, so nothing is drawn.
+(Hoeffding 1948; Arvesen, "Jackknifing U-statistics", 1969); ``jackknife`` is the same for any statistic.
+``of_quantile``: the order statistics between which a quantile lies (Woodruff, "Confidence intervals for medians", JASA
+1952). No resampling, so nothing is drawn.
 """
 
 from __future__ import annotations
@@ -42,7 +44,13 @@ class Estimate:
 
 
 def from_error(value: float, error: float, count: int) -> Estimate:
-    """The estimate whose interval is value ± 1.96 standard errors."""
+    """The estimate whose interval is value ± 1.96 standard errors.
+
+    Raises:
+        NotComputable: the value or its error is not finite.
+    """
+    if not (math.isfinite(value) and math.isfinite(error)):
+        raise NotComputable("the numbers give no finite value")
     return Estimate(value, value - Z * error, value + Z * error, count)
 
 
@@ -76,6 +84,24 @@ def of_pairs(row_means: Numbers, of: Callable[[Numbers], Numbers] = lambda mean:
     if n < 3:
         raise NotComputable(f"{n} rows; at least 3 are needed")
     mean = row_means.mean()
-    without = of((n * mean - 2 * row_means) / (n - 2))  # (n,) the statistic when that row is deleted
-    error = math.sqrt((n - 1) / n * float(np.square(without - without.mean()).sum()))
-    return from_error(float(of(np.asarray(mean))), error, n)
+    return jackknife(float(of(np.asarray(mean))), of((n * mean - 2 * row_means) / (n - 2)))
+
+
+def jackknife(value: float, without: Numbers) -> Estimate:
+    """The estimate of a statistic of n rows whose value is ``without[i]`` when row i is deleted; without (n,)."""
+    n = len(without)
+    return from_error(value, math.sqrt((n - 1) / n * float(np.square(without - without.mean()).sum())), n)
+
+
+def of_quantile(values: Numbers, share: float) -> Estimate:
+    """The quantile ``share`` of independent values (n,), n >= 2.
+
+    Raises:
+        NotComputable: fewer than two values.
+    """
+    n = len(values)
+    if n < 2:
+        raise NotComputable(f"{n} rows; at least 2 are needed")
+    reach = Z * math.sqrt(share * (1 - share) / n)
+    value, low, high = np.quantile(values, [share, max(0.0, share - reach), min(1.0, share + reach)])
+    return Estimate(float(value), float(low), float(high), n)

@@ -43,7 +43,7 @@ def spectrum(rows: npt.NDArray[np.floating]) -> Spectrum:
     """Measure the covariance spectrum of rows (n, D), n >= 3.
 
     Raises:
-        NotComputable: fewer than three rows, or no variance beyond rounding (a constant space).
+        NotComputable: fewer than three rows, NaN or infinity, or no variance beyond rounding (a constant space).
     """
     n, dimensions = rows.shape
     if n < 3:
@@ -52,6 +52,8 @@ def spectrum(rows: npt.NDArray[np.floating]) -> Spectrum:
     covariance = np.zeros((dimensions, dimensions))
     for block in _centred(rows, centre):
         covariance += block.T @ block / n
+    if not np.isfinite(covariance).all():
+        raise NotComputable("rows hold NaN or infinity")
     values, vectors = np.linalg.eigh(covariance)
     values, vectors = np.maximum(values[::-1], 0), vectors[:, ::-1]
     total = float(values.sum())

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
-from pipeline.audit import similarity
+from pipeline.audit import pairs
 from pipeline.audit.estimate import NotComputable
 from pipeline.audit.loss import loss_below_log_k
 from pipeline.audit.purity import neighbour_purity
@@ -39,7 +39,7 @@ def test_positives_are_the_diagonal_and_negatives_all_else(n, d, seed):
 def test_blocks_change_nothing(monkeypatch):
     a, b = views(50, 3)
     whole = negative_similarity(a, b)
-    monkeypatch.setattr(similarity, "ROWS", 7)
+    monkeypatch.setattr(pairs, "ENTRIES", 7 * 50)
     parts = negative_similarity(a, b)
     assert parts.mean.value == pytest.approx(whole.mean.value, rel=1e-9)
     assert np.abs(parts.histogram - whole.histogram).sum() <= 2  # a product's last bit may cross a bin's edge

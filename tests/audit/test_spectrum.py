@@ -101,6 +101,14 @@ def test_a_constant_space_has_no_spectrum(offset):
         spectrum(offset + noise)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_broken_numbers_are_a_reason(value):
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    rows[4, 1] = value
+    with np.errstate(invalid="ignore"), pytest.raises(NotComputable, match="rows hold NaN or infinity"):
+        spectrum(rows)
+
+
 def test_two_rows_are_too_few():
     with pytest.raises(NotComputable, match="2 rows; at least 3 are needed"):
         spectrum(np.eye(2))

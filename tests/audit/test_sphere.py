@@ -90,6 +90,15 @@ def test_blocks_change_nothing(monkeypatch):
     assert uniformity(x).value == pytest.approx(whole.value, rel=1e-6)
 
 
+@pytest.mark.parametrize("scale", [0.0, 1e-30, 0.9, 3.0, np.nan, np.inf])
+def test_rows_that_are_not_of_length_one_are_a_reason_and_no_infinity(scale):
+    with np.errstate(invalid="ignore"):
+        x = points(20, 4) * np.float32(scale)
+    for measure in (uniformity, lambda rows: alignment(rows, rows)):
+        with pytest.raises(NotComputable, match=r"rows hold NaN or infinity|only rows of length one have directions"):
+            measure(x)
+
+
 @pytest.mark.parametrize("measure", [uniformity, lambda x: alignment(x[:1], x[:1])])
 def test_too_few_rows_are_a_reason_and_no_infinity(measure):
     with pytest.raises(NotComputable, match="at least"):
