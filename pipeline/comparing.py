@@ -94,17 +94,23 @@ def sameness(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[bool,
 
 
 def differences(first: str, second: str, names: tuple[str, str]) -> list[str]:
-    """The lines in which two YAML texts differ, as a unified diff whose hunks are named by their section."""
-    a, b = first.splitlines(), second.splitlines()
-    lines = []
-    for line in difflib.unified_diff(a, b, *names, lineterm="", n=1):
-        if line.startswith("@@"):
-            start = int(line.split()[1].split(",")[0].lstrip("-")) - 1
-            while start > 0 and (start >= len(a) or a[start][:1] in (" ", "-", "")):
-                start -= 1
-            line = f"@@ {a[start].partition(':')[0]} @@"
-        lines.append(line)
-    return lines
+    """The lines in which two YAML texts differ, as a unified diff with one hunk or more a section, named by it."""
+    a, b = _sections(first), _sections(second)
+    lines: list[str] = []
+    for name in dict.fromkeys((*a, *b)):
+        changed = list(difflib.unified_diff(a.get(name, []), b.get(name, []), lineterm="", n=1))
+        lines += [f"@@ {name} @@" if line.startswith("@@") else line for line in changed[2:]]
+    return [f"--- {names[0]}", f"+++ {names[1]}", *lines] if lines else []
+
+
+def _sections(text: str) -> dict[str, list[str]]:
+    """The lines of a YAML mapping by its top-level keys."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if line[:1] not in (" ", "-", ""):
+            found[line.partition(":")[0]] = []
+        next(reversed(found.values())).append(line)
+    return found
 
 
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:

@@ -1,0 +1,142 @@
+"""Pictures of a folder or archive through a given encoder: vectors, two views of each where some are declared.
+
+The pictures are sharded into a temporary folder first, so that every file is decoded once, by several processes, and
+accounted for: kept or in the ledger. Vectors are in the order of the shards: train, then test.
+
+Legend: N pictures that are kept, D the width of h, C channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from pipeline.data import DataSpec, HashSplit
+from pipeline.encoding import VIEW_EPOCH
+from pipeline.given_encoder import GivenEncoder
+from pipeline.ledger import Ledger
+from pipeline.loading import ViewLoader
+from pipeline.looking import look
+from pipeline.recipe import kept_columns
+from pipeline.sharding import shard
+from pipeline.shards import Shards
+from pipeline.sources import Item
+from pipeline.spec import Refusal
+from pipeline.views import Invariance
+from pipeline.views.roles import Role
+
+Rows = npt.NDArray[np.float32]
+SPLITS = ("train", "test")
+MANY = 100
+"""pictures of which a fifth is enough to test probes on; of fewer it is half"""
+BATCH, RESIDENT, SEED = 64, 2**28, 0
+"""Pictures of a pass, bytes of decoded ones that may be kept, and the seed of splits and views."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What came out of the encoder."""
+
+    rows: Rows
+    views: tuple[Rows, Rows] | None
+    """two views of each picture (N, D)"""
+    channels: npt.NDArray[np.float64]
+    """mean and mean square of each picture's channels on the canvas, in [0, 1] (N, 2, C)"""
+
+
+def sharded(
+    images: Path, encoder: GivenEncoder, folder: Path, workers: int, told: Callable[[Iterable[Item]], Iterable[Item]]
+) -> tuple[Shards, Ledger, str]:
+    """Shard the pictures at a path onto the encoder's canvas, into an empty folder: (shards, ledger, what was found).
+
+    Raises:
+        Refusal: nothing there can be used, or too few pictures.
+    """
+    try:
+        seen = look(images)
+    except Refusal as refusal:
+        raise Refusal(str(refusal).replace("--data", "--images")) from None
+    assert seen.canvas is not None
+    canvas = encoder.canvas
+    if canvas.range is None and seen.canvas.range is not None:
+        canvas = canvas.model_copy(update={"range": seen.canvas.range})
+    manifest = None if seen.table is None else seen.table.manifest
+    own = seen.source.splits_itself or (manifest is not None and manifest.split is not None)
+    columns = tuple(kept_columns(seen))
+    spec = DataSpec(
+        source=seen.source,
+        manifest=manifest,
+        input=canvas,
+        split=None if own else HashSplit(test=0.2 if seen.count >= MANY else 0.5, seed=SEED),
+        labels=columns,
+    )
+    try:
+        _, ledger = shard(spec, images.stem, seen.raw, folder, told, workers=workers)
+    except Refusal as refusal:
+        raise Refusal(str(refusal).replace(f"data set {images.stem}", f"--images {images}")) from None
+    labels = f"labels: {', '.join(columns)}" if columns else "no labels found"
+    return Shards(folder), ledger, f"{seen.words}: {ledger.summary()}; {labels}"
+
+
+def encode_all(
+    shards: Shards,
+    encoder: GivenEncoder,
+    views: tuple[tuple[Invariance, ...], tuple[Invariance, ...]] | None,
+    workers: int,
+    told: Callable[[int], object] = int,
+) -> Encoded:
+    """Encode every picture, and two views of each.
+
+    Args:
+        views: what each of the two views goes through; None: no views.
+        told: hears how many pictures were encoded, after each pass.
+    """
+    plain: list[Rows] = []
+    moved: tuple[list[Rows], list[Rows]] = ([], [])
+    moments: list[npt.NDArray[np.float64]] = []
+    for split in SPLITS:
+        count = shards.card.splits[split]
+        roles = [] if views is None else [Role(f"view{place}", (place,), each) for place, each in enumerate(views)]
+        loaders = [ViewLoader(shards, split, [role], SEED, workers=workers, resident=RESIDENT) for role in roles]
+        for start in range(0, count, BATCH):
+            samples = np.arange(start, min(start + BATCH, count))
+            pictures = torch.from_numpy(shards.canvases(split, samples)).float() / 255.0
+            moments.append(_moments(pictures))
+            plain.append(encoder.encode(pictures))
+            told(len(samples))
+            for loader, rows in zip(loaders, moved, strict=False):
+                (seen,) = loader.views(VIEW_EPOCH, samples)
+                rows.append(encoder.encode(seen))
+                told(len(samples))
+    both = None if views is None else (np.concatenate(moved[0]), np.concatenate(moved[1]))
+    return Encoded(np.concatenate(plain), both, np.concatenate(moments))
+
+
+def labels_of(shards: Shards) -> dict[str, tuple[str, ...]]:
+    """The label columns of classes with their names."""
+    return {name: column.classes for name, column in shards.card.columns.items() if column.kind == "class"}
+
+
+def codes_of(shards: Shards, column: str) -> npt.NDArray[np.int64]:
+    """Class codes of all pictures (N,), in the order of the vectors."""
+    parts: list[npt.NDArray[Any]] = [shards.labels(split)[column] for split in SPLITS]
+    return np.concatenate(parts).astype(np.int64)
+
+
+def place_of(shards: Shards, row: int) -> tuple[str, int]:
+    """The split and the row in it of vector number ``row``."""
+    train = shards.card.splits["train"]
+    return ("train", row) if row < train else ("test", row - train)
+
+
+def _moments(pictures: torch.Tensor) -> npt.NDArray[np.float64]:
+    """pictures (n, C, H, W) → means and mean squares (n, 2, C)."""
+    values = pictures.double().flatten(2)
+    found: npt.NDArray[np.float64] = torch.stack([values.mean(2), values.square().mean(2)], 1).numpy()
+    return found
