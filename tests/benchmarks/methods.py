@@ -4,13 +4,13 @@
     python tests/benchmarks/methods.py batch --samples 8192 --micro 256       (time and memory of a step)
 
 The pictures are those of CIFAR-10's test archive, 8,000 to train and 2,000 to test: so an epoch is seconds, and whole
-epochs come close to the clock. One encoder (``small_residual`` with batch norm: 0.307 M parameters), batch 256 in norm groups of 128, SGD 0.12 with
-momentum 0.9 and decay 5e-4, a cosine with 60 steps of warm-up, bf16, SimCLR's views for pictures of 32 pixels without
-blur. Every run is a process of its own on one core, and the seconds are processor time of that process (a trial says
-how many epochs fit), so that other work on the machine changes a run's share little; ``--streams`` runs that many side
-by side. What is done is not redone. kNN on h of the test split, k = 200, temperature 0.1, the whole training split as
-bank; chance is 0.1, ``untrained`` the encoder before its first step. Writes results/methods.json, methods.md and methods.png beside this file. The ablations are
-``ablations.py``'s.
+epochs come close to the clock. One encoder (``small_residual`` with batch norm: 0.307 M parameters), batch 256 in norm
+groups of 128, SGD 0.12 with momentum 0.9 and decay 5e-4, a cosine with 60 steps of warm-up, bf16, SimCLR's views for
+pictures of 32 pixels without blur. Every run is a process of its own on one core, and the seconds are processor time of
+that process (a trial says how many epochs fit), so that other work on the machine changes a run's share little;
+``--streams`` runs that many side by side. What is done is not redone. kNN on h of the test split, k = 200, temperature
+0.1, the whole training split as bank; chance is 0.1, ``untrained`` the encoder before its first step. Writes
+results/methods.json, methods.md and methods.png beside this file. The ablations are ``ablations.py``'s.
 """
 
 from __future__ import annotations
