@@ -119,7 +119,7 @@ def prepared(data: Path, epochs: int, folder: Path) -> tuple[Path, dict[str, Any
         "epochs": epochs,
         "schedule": {"kind": "cosine", "warmup_epochs": 1},
     }
-    content["probe"] |= {"labels": ["label"], "k": 200}
+    content["probe"] |= {"labels": ["label"], "k": 200, "few_labels": None}
     content["audit"] |= {"thresholds": [{"measure": "effective_rank.h", "at_least": 1}], "samples": 500}
     set_of = yaml.load(clone / "specs" / "examples" / "data" / "cifar10.yaml")
     set_of["source"] |= {"train": "cifar10_test.tar.gz", "test": None}
