@@ -2,6 +2,7 @@
 
 import json
 import math
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +126,19 @@ def test_arrays_without_labels_and_without_views_are_measured_alone():
     assert not [name for name in report.measures if "similarity" in name or "purity" in name]
     measure_views(rows, rows, {}, "h", audit(), report)
     assert report.measures["nearer_negatives.h"]["value"] == 0
+
+
+def test_the_matrix_of_all_pairs_is_never_held():
+    n, report = 8000, Report()
+    rows = np.random.default_rng(0).normal(size=(n, 8)).astype(np.float32)
+    labels = {"kind": np.arange(n) % 3}
+    tracemalloc.start()
+    measure_rows(rows, labels, {"kind": CLASSES}, "h", audit(), report)
+    measure_views(rows, rows + 0.1, labels, "h", audit(samples=2500), report)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**27 < n * n * 4
+    assert (report.measures["hubness.h"]["count"], report.measures["overlap.h"]["count"]) == (n, 2500)
 
 
 def test_a_sample_stands_for_a_larger_space_and_says_how_large_it_is(tmp_path, monkeypatch):
