@@ -6,7 +6,7 @@
 Every row of GRID is one experiment: a clone of this repository (the last commit) with one spec on real pictures
 (CIFAR-10's test archive: 8,000 to train, 2,000 to test), the row's edit of that spec's YAML, and
 ``dvc exp run --temp report``, which is the pipeline's own training, embedding, probes and audit. Figures are read from
-``dvc exp show``. Small strided encoder (0.24 M parameters), batch 256 unless said, AdamW, a cosine, bf16, one random
+``dvc exp show``. Small strided encoder (the shapes' own), batch 256 unless said, AdamW, a cosine, bf16, one random
 seed. Writes results/ablations.json and ablations.md beside this file.
 """
 
@@ -75,9 +75,9 @@ space:
 def dvc(*arguments: str, at: Path) -> str:
     """Run dvc in a folder. Raises SystemExit with its last words where it fails."""
     command = [sys.executable, "-m", "dvc", *arguments]
-    done = subprocess.run(command, cwd=at, env=environment(), stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, cwd=at, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
-        raise SystemExit(f"dvc {' '.join(arguments)} failed in {at}:\n{done.stdout[-2000:]}")
+        raise SystemExit(f"dvc {' '.join(arguments)} failed in {at}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done.stdout
 
 
@@ -114,7 +114,7 @@ def prepared(data: Path, epochs: int, folder: Path) -> tuple[Path, dict[str, Any
         "matched": 0.0,
     }
     content["training"] |= {
-        "encoder": {"kind": "small", "widths": [32, 64, 128, 256], "strides": [1, 2, 2, 2], "groups": 8},
+        "encoder": {"kind": "small", "widths": [32, 64, 128, 128], "strides": [2, 2, 2, 1], "groups": 8},
         "global_batch": 256,
         "epochs": epochs,
         "schedule": {"kind": "cosine", "warmup_epochs": 1},
