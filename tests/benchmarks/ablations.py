@@ -75,7 +75,7 @@ space:
 def dvc(*arguments: str, at: Path) -> str:
     """Run dvc in a folder. Raises SystemExit with its last words where it fails."""
     command = [sys.executable, "-m", "dvc", *arguments]
-    done = subprocess.run(command, cwd=at, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(command, cwd=at, env=environment(), capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"dvc {' '.join(arguments)} failed in {at}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done.stdout
