@@ -1,14 +1,20 @@
 """Hand an encoder over: ``python -m stages.export NAME``.
 
-Reads work/pretrain/NAME, the index of work/shard/DATA, the gates of work/check/NAME and work/judge/NAME; writes the
-bundle work/export/NAME: encoder.safetensors (without the projection) and card.json.
+Reads work/pretrain/NAME, the index of work/shard/DATA, h of the test images in work/embed/NAME, the gates of
+work/check/NAME and work/judge/NAME; writes the bundle work/export/NAME: encoder.safetensors (without the projection)
+and card.json, with a summary of h that later data can be held against (``audit --bundle``).
 """
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import Any
 
+from pipeline.audit.estimate import NotComputable
 from pipeline.bundle import write_bundle
+from pipeline.drift import summary
+from pipeline.embeddings import Embeddings
 from pipeline.export import Export
 from pipeline.network import trained_network
 from pipeline.shards import Shards
@@ -24,7 +30,8 @@ def main(arguments: list[str]) -> None:
     path = spec_path(parser.parse_args(arguments).name)
     name = path.stem
     trained, checked, judged = output_of("pretrain", name), output_of("check", name), output_of("judge", name)
-    refused = refusal_before(trained, judged)
+    embedded = output_of("embed", name)
+    refused = refusal_before(trained, embedded, judged)
     if refused is None and read_json(judged / "gate.json")["gate"] == "fail":
         refused = {"stage": "judge", "reason": f"the audit failed a declared threshold; see work/judge/{name}"}
     if refused is not None:
@@ -53,9 +60,18 @@ def main(arguments: list[str]) -> None:
                 "check": read_json(checked / "findings.json"),
                 "audit": read_json(judged / "verdict.json"),
                 "training": read_json(trained / "summary.json"),
+                "reference": _reference(embedded),
             },
         )
     print(f"export {name}: work/export/{name}")
+
+
+def _reference(embedded: Path) -> dict[str, Any] | None:
+    """A summary of h of the test images; None where the space is too broken to have one."""
+    try:
+        return summary(Embeddings(embedded).features("test", "h")).model_dump(mode="json")
+    except NotComputable:
+        return None
 
 
 if __name__ == "__main__":
