@@ -207,6 +207,21 @@ def test_chance_is_the_share_of_pairs_of_one_label(codes):
     assert chance(labels) == pytest.approx(same[~np.eye(len(labels), dtype=bool)].mean())
 
 
+def test_nineteen_of_twenty_intervals_of_d_prime_and_of_nearer_negatives_hold_the_true_number():
+    def measured(n, seed):
+        random = np.random.default_rng(seed)
+        x = random.normal(size=(n, 3)) + 0.7 * np.eye(3)[0]
+        a, b = (unit(x + 0.8 * random.normal(size=(n, 3))) for _ in range(2))
+        nearer, sensitivity = Nearer(n), Sensitivity(positives_of(a, b))
+        walk(a, b, nearer, sensitivity)
+        return nearer.share(), sensitivity.d_prime()
+
+    truth = np.mean([[each.value for each in measured(1500, 5000 + seed)] for seed in range(6)], axis=0)
+    found = [measured(150, seed) for seed in range(200)]
+    for at in (0, 1):
+        assert 0.9 <= np.mean([each[at].low <= truth[at] <= each[at].high for each in found]) <= 0.985
+
+
 # gradient mass and the bound
 
 
