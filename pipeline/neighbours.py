@@ -70,7 +70,7 @@ def nearest_rows(queries: Floats, gallery: Floats, k: int) -> tuple[Floats, Code
     index = np.empty((len(queries), k), np.int64)
     with workers() as each:
         for some in spans(len(queries), max(1, KEPT // (2 * k + SPARE))):
-            similarity[some], index[some] = _search(unit(queries[some]), gallery, k, each, estimated=True)
+            _search(unit(queries[some]), gallery, k, each, similarity[some], index[some])
     return similarity, index
 
 
@@ -87,8 +87,10 @@ def nearest_others(rows: Floats, chosen: Codes, k: int) -> Codes:
     return np.take_along_axis(index, kept, axis=1)
 
 
-def _search(asked: Floats, gallery: Floats, k: int, each: Each, estimated: bool) -> tuple[Floats, Codes]:
-    """Nearest rows of queries (q, D) of length one."""
+def _search(
+    asked: Floats, gallery: Floats, k: int, each: Each, similarity: Floats, index: Codes, estimated: bool = True
+) -> None:
+    """Write similarity and index (q, k) of the nearest rows of queries (q, D) of length one."""
     scratch = threading.local()
     sample = _sample(gallery, k) if estimated else None
     parts = [_Candidates(asked[span], k, scratch) for span in spans(len(asked), HEIGHT)]
@@ -97,12 +99,13 @@ def _search(asked: Floats, gallery: Floats, k: int, each: Each, estimated: bool)
     for span in spans(len(gallery), WIDTH):
         _all(each, partial(_Candidates.look, rows=unit(gallery[span]), first=span.start), parts)
     _all(each, _Candidates.cut, parts)
-    similarity = np.concatenate([part.values[:, :k] for part in parts])
-    index = np.concatenate([part.places[:, :k] for part in parts]).astype(np.int64)
+    for span, part in zip(spans(len(asked), HEIGHT), parts, strict=True):
+        similarity[span], index[span] = part.values[:, :k], part.places[:, :k]
     (short,) = np.nonzero((similarity == -np.inf).any(axis=1))
     if estimated and len(short):  # the sample promised too much
-        similarity[short], index[short] = _search(asked[short], gallery, k, each, estimated=False)
-    return similarity, index
+        again = similarity[short], index[short]
+        _search(asked[short], gallery, k, each, *again, estimated=False)
+        similarity[short], index[short] = again
 
 
 def _sample(gallery: Floats, k: int) -> tuple[Floats, int] | None:

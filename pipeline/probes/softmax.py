@@ -28,6 +28,8 @@ Numbers = npt.NDArray[np.float64]
 ITERATIONS = 500
 FINE, COARSE = (1e-5, 1e-9), (1e-3, 1e-5)
 """Largest entry of the gradient (in white coordinates) and relative decrease of the loss at which a search ends."""
+ENOUGH = 1e-4
+"""... and at this share of the loss: what is left is then far below what the rows' own number leaves unknown."""
 LOST = 1e-3
 """Where float32 ends the search, a gradient below this is the optimum's."""
 
@@ -80,10 +82,25 @@ def solve(
     if start is not None:
         first[:-classes] = white.scaled(start.weights, regularization, 0.5).ravel()
         first[-classes:] = start.offsets / step
-    options = {"gtol": ends[0], "ftol": ends[1], "maxiter": iterations, "maxfun": 2 * iterations}
-    found = minimize(objective, first, jac=True, method="L-BFGS-B", options=options)
-    reached = found.success or (found.status == 2 and float(np.abs(found.jac).max()) < LOST)
-    return Solution(*split(found.x), bool(reached))
+    at_first = objective(first)
+    unit = float(np.linalg.norm(at_first[1])) or 1.0  # L-BFGS-B's first step has length one: here, the gradient's
+    known = [at_first]
+    last = [np.inf]
+
+    def in_units(flat: Numbers) -> tuple[float, Numbers]:
+        value, slope = known.pop() if known else objective(flat * unit)  # the first that is asked is the start
+        last[0] = float(np.abs(slope).max()) / max(value, 1e-12)
+        return value, slope * unit
+
+    def enough(_: Numbers) -> None:
+        if last[0] < ENOUGH:
+            raise StopIteration
+
+    options = {"gtol": ends[0] * unit, "ftol": ends[1], "maxiter": iterations, "maxfun": 2 * iterations}
+    found = minimize(in_units, first / unit, jac=True, method="L-BFGS-B", callback=enough, options=options)
+    lost = found.status == 2 and float(np.abs(found.jac).max()) < LOST * unit
+    reached = found.success or last[0] < ENOUGH or lost
+    return Solution(*split(found.x * unit), bool(reached))
 
 
 def cross_entropy(
@@ -92,24 +109,24 @@ def cross_entropy(
     """Mean cross-entropy of rows (N, D) with class codes (N,), and its gradients: (D, K) and (K,)."""
     parts = blocks(*rows.shape)
     lanes = [parts[span] for span in spans(len(parts), -(-len(parts) // LANES))]
-    shift = offsets.astype(np.float32)
+    shift = offsets.astype(np.float32)[:, None]
 
     def lane(mine: list[slice]) -> tuple[float, Floats, Numbers]:
-        value, slope, lean = 0.0, np.zeros(weights.shape, np.float32), np.zeros(len(offsets))
+        value, slope, lean = 0.0, np.zeros(weights.shape[::-1], np.float32), np.zeros(len(offsets))
         for part in mine:
-            scores = rows[part] @ weights  # (n, K)
+            scores = np.ascontiguousarray((rows[part] @ weights).T)  # (K, n): sums over classes are then quick
             scores += shift
-            scores -= scores.max(axis=1, keepdims=True)
-            own = (np.arange(len(scores)), codes[part])
+            scores -= scores.max(axis=0)
+            own = (codes[part], np.arange(scores.shape[1]))
             value -= float(scores[own].sum(dtype=np.float64))
             np.exp(scores, out=scores)
-            total = scores.sum(axis=1, keepdims=True)
+            total = scores.sum(axis=0)
             value += float(np.log(total).sum(dtype=np.float64))
             scores /= total
             scores[own] -= 1
-            slope += rows[part].T @ scores
-            lean += scores.sum(axis=0, dtype=np.float64)
-        return value, slope, lean
+            slope += scores @ rows[part]
+            lean += scores.sum(axis=1, dtype=np.float64)
+        return value, slope.T, lean
 
     value, slope, lean = 0.0, np.zeros(weights.shape), np.zeros(len(offsets))
     for some in each(lane, lanes):

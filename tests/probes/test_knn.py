@@ -84,7 +84,7 @@ def test_a_sample_that_promises_too_much_is_searched_again(monkeypatch):
     real, again = neighbours._search, []
     monkeypatch.setattr(neighbours, "_sample", lambda gallery, k: (unit(queries[:1]), 1))  # a floor of 1 for the first
     monkeypatch.setattr(
-        neighbours, "_search", lambda *given, estimated: again.append(estimated) or real(*given, estimated=estimated)
+        neighbours, "_search", lambda *given, **how: again.append(how.get("estimated", True)) or real(*given, **how)
     )
     assert_nearest(queries, gallery, 5)
     assert again == [True, False]
