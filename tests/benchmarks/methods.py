@@ -305,8 +305,12 @@ def chart(runs: list[dict[str, Any]], file: Path) -> None:
         values = [scale * run[column] for run in runs]
         places = [names.index(run["name"]) for run in runs]
         axes.plot(values, places, marker, color=colour, alpha=0.7, label=label, markersize=6)
-    accuracy.axvline(10, color="#888888", linewidth=0.8, linestyle=":")
-    accuracy.annotate("chance", (10, len(names) - 0.7), textcoords="offset points", xytext=(3, 0), fontsize=8)
+    untrained = 100 * sum(run["untrained"] for run in runs) / len(runs)
+    for place, word in ((10.0, "chance"), (untrained, "untrained")):
+        accuracy.axvline(place, color="#888888", linewidth=0.8, linestyle=":")
+        accuracy.annotate(
+            word, (place, len(names) - 0.65), textcoords="offset points", xytext=(-3, 0), ha="right", fontsize=8
+        )
     accuracy.set(xlabel="kNN, % of the test pictures", xlim=(0, None), yticks=range(len(names)), yticklabels=names)
     accuracy.legend(frameon=False, fontsize=9, loc="lower left")
     rank.set(xlabel="effective rank of z (of 128)", xlim=(0, None))
