@@ -93,8 +93,8 @@ class LatentSpace(Spec):
         if isinstance(self.sampler, Queue) and isinstance(self.views, MultiCrop):
             yield "sampler", "a queue goes with views of kind pair, asymmetric or partners"
         if isinstance(self.views, Partners) and isinstance(self.sampler, SameLabel | NoDuplicates):
-            kind = self.sampler.kind
-            yield "sampler", f"{kind} reads one row's label, and a partner's view is of another row; take in_batch"
+            reads = f"{self.sampler.kind} reads one row's label"
+            yield "sampler", f"{reads}, and a partner's view is of another row; take in_batch"
         if isinstance(self.sampler, Threshold) and self.metric == "cosine" and not -1 <= self.sampler.above < 1:
             yield "sampler.above", "must be in [-1, 1): a cosine is never beyond"
 

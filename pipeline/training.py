@@ -208,7 +208,7 @@ def looked_at(stepper: Stepper, state: State, batches: Batches, step: int) -> di
         last = state.curve[-1]
         return {"effective_rank": last.effective_rank, "key_age": last.key_age, "key_drift": last.key_drift}
     state.network.eval()
-    parts = batches.fixed(PICTURES, VIEWS_EPOCH).split(AT_ONCE)
+    parts = torch.split(batches.fixed(PICTURES, VIEWS_EPOCH), AT_ONCE)
     rank = effective_rank(torch.cat([stepper.model(part)[1] for part in parts]))
     to_training_mode(state)
     age, drift = 0.0, 0.0
