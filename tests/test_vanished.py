@@ -12,9 +12,14 @@ READ = {
     "pretrain": ["check/mine/gate.json", "shard/mine/index.json", "shard/mine/train-000000.tar"],
     "embed": ["pretrain/mine/weights.safetensors", "pretrain/mine/network.json", "shard/mine/test-000000.tar"],
     "probe": ["embed/mine/train.h.npy", "embed/mine/labels.npz", "embed/mine/columns.json"],
-    "audit": ["embed/mine/view0.z.npy", "pretrain/mine/summary.json"],
+    "audit": ["embed/mine/view0.z.npy", "pretrain/mine/summary.json", "shard/mine/train-000000.tar"],
     "judge": ["audit/mine/measures.json", "probe/mine/figures.json"],
-    "export": ["pretrain/mine/weights.safetensors", "check/mine/findings.json", "judge/mine/gate.json"],
+    "export": [
+        "embed/mine/test.h.npy",
+        "pretrain/mine/weights.safetensors",
+        "check/mine/findings.json",
+        "judge/mine/gate.json",
+    ],
 }
 
 
