@@ -29,9 +29,9 @@ from pipeline.embeddings import Embeddings, unusable
 from pipeline.shards import Shards
 from pipeline.views import Invariance
 
-SAMPLES = 256
+SAMPLES = 200
 """Test pictures that are transformed, at most."""
-TRAINED = 512
+TRAINED = 400
 """Training pictures on which the boundary's probes are trained, at most."""
 GALLERY = 4096
 """Training vectors that vote for a label, at most."""

@@ -25,7 +25,7 @@ from pipeline.achieved.strength import scales, weakened
 from pipeline.audit.estimate import Estimate
 from pipeline.check.interval import Resampled, figure, kept
 from pipeline.embeddings import unusable
-from pipeline.neighbours import nearest_rows, unit
+from pipeline.neighbours import unit
 from pipeline.probes.intervals import wilson
 from pipeline.probes.knn import vote
 from pipeline.spec import Refusal
@@ -63,13 +63,13 @@ class Layer:
         if float(self.apart.min()) <= 0:
             self.fault = "more than half of the rows lie on one spot"
             return
-        self.gallery = unit(gallery)
+        self.gallery = torch.from_numpy(unit(gallery))
         self.right = self.answers(self.rows)
 
     def answers(self, rows: Tensor) -> dict[str, Tensor]:
         """For each column whether the vote is right: (n,) float64."""
-        k = min(self.known.neighbours, len(self.gallery))
-        similarity, index = nearest_rows(rows.numpy(), self.gallery, k)
+        near = (rows @ self.gallery.T).topk(min(self.known.neighbours, len(self.gallery)), dim=1)  # bounded: n x G
+        similarity, index = near.values.numpy(), near.indices.numpy()
         found = {}
         for column, (codes, truth, classes) in self.known.columns.items():
             voted = vote(similarity, codes[index], TEMPERATURE, classes)

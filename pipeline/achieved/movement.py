@@ -55,8 +55,8 @@ def retrieved(plain: Tensor, moved: Tensor, changed: Tensor) -> Tensor:
 
 
 def _median(ranked: Tensor, weights: Tensor) -> Tensor:
-    """Weighted lower median of rising values (p,), by rows of weights (r, p): (r,)."""
-    passed = weights.double().cumsum(1)
+    """Weighted lower median of rising values (p,), by rows of whole weights (r, p) float32, exact to 2**24: (r,)."""
+    passed = weights.cumsum(1)
     reached = torch.searchsorted(passed, passed[:, -1:] / 2)
     return ranked[reached[:, 0].clamp(max=len(ranked) - 1)].double()
 

@@ -12,6 +12,7 @@ read it is the interval of the difference on the same test rows (``gain``).
 | shortcut | h matches views better than untrained, and reads nothing that is preserved better |
 | wrongly invariant | an invariance costs cheap probes COSTLY of a preserved label; h has it, and lacks the label |
 | lost | a preserved name is read less well from h than from the untrained network |
+| not achieved | a declared invariance moves h further than to another sample (it may have acted on every view) |
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pipeline.audit.achieved import COSTS, DETAIL, GAIN, PRESERVED, readable_of
+from pipeline.audit.achieved import BOUNDARY, COSTS, DETAIL, GAIN, PRESERVED, readable_of
 
 if TYPE_CHECKING:
     from pipeline.audit.judge import Measured
 
 POINT = 1e-3
 """Spread below which all vectors are one point."""
-FLAT = 3.0
-"""Effective rank below which a space is a line or a plane."""
+FLAT = 2.2
+"""Effective rank below which a space is a line or a plane: two directions, and some rounding."""
 FEWER = 0.8
 """Of the untrained network's effective rank: a space that never had more directions has not lost any."""
 SLACK = 0.02
@@ -52,8 +53,7 @@ def diagnose(measured: Measures) -> list[Reason]:
         found = list(rule(measured))
         if found:
             return found
-    wrong = list(_wrongly_invariant(measured))
-    return wrong or list(_lost(measured))
+    return list(_wrongly_invariant(measured)) or [*_lost(measured), *_not_achieved(measured)]
 
 
 def _collapsed(measured: Measures) -> Iterator[Reason]:
@@ -137,6 +137,17 @@ def _lost(measured: Measures) -> Iterator[Reason]:
         if high is not None and high < -SLACK:
             sentence = f"{_against(measured, name)}: training has taken it away"
             yield _reason("lost", sentence, name, name.removesuffix(".h") + ".untrained", gain)
+
+
+def _not_achieved(measured: Measures) -> Iterator[Reason]:
+    for boundary in sorted(name for name in measured if name.startswith(f"{BOUNDARY}.")):
+        transformation = boundary.partition(".")[2]
+        name = f"movement.{transformation}.h"
+        low = _low(measured, name)
+        if low is not None and low > 1:
+            sentence = f"{transformation} moves h {_value(measured, name):.1f} times as far as another sample lies; "
+            sentence += "an invariance that acts on every view is never compared with the picture itself"
+            yield _reason("not achieved", sentence, name)
 
 
 def _labels(measured: Measures) -> list[str]:

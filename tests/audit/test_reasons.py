@@ -69,7 +69,7 @@ def test_a_narrow_untrained_space_is_no_collapse():
 def test_few_directions_are_a_dimensional_collapse():
     (found,) = reasons(effective_rank__h=FLAT - 1, preserved__label__h=0.5, matching__h=0.2)
     assert found["reason"] == "dimensionally collapsed"
-    assert "2.0 directions" in found["sentence"]
+    assert f"{FLAT - 1:.1f} directions" in found["sentence"]
     assert reasons(effective_rank__h=FLAT + 0.1) == []
 
 
@@ -127,6 +127,13 @@ def test_a_preserved_name_that_training_took_away_is_lost():
     (found,) = reasons(preserved__hue__h=0.3, preserved__hue__untrained=0.6)
     assert found["reason"] == "lost"
     assert "hue is read with skill 0.30 (untrained 0.60)" in found["sentence"]
+
+
+def test_a_declared_invariance_that_moves_h_far_is_not_achieved():
+    (found,) = reasons(movement__grayscale__h=3.2, boundary__grayscale=0.1)
+    assert found["reason"] == "not achieved"
+    assert "grayscale moves h 3.2 times as far as another sample lies" in found["sentence"]
+    assert reasons(movement__noise__h=3.2) == []  # a control may
 
 
 def test_an_interval_that_touches_is_no_difference():
