@@ -106,7 +106,7 @@ if plan and stage:
     hooked = {"optimizer step": ("pipeline.divergence", "check_gradient", during),
               "momentum update": ("pipeline.momentum", "follow", during),
               "enqueue": ("pipeline.queue", "enqueued", during),
-              "finish": ("pipeline.checkpoint", "Checkpoints.finish", during),
+              "finish": ("pipeline.checkpoint", "Checkpoints.finish", after),
               "checkpoint": ("pipeline.checkpoint", "write_checkpoint", during),
               "shard close": ("pipeline.tars", "_Digested.digest", before)}.get(phase)
     if hooked:
