@@ -90,4 +90,5 @@ SHARES = (
 
 def measured(measure: str) -> str:
     """How a measure's values are written: shares in percent, everything else as numbers."""
-    return "percent" if measure.partition(".")[0] in SHARES else "number"
+    of_numbers = measure.removesuffix(".view0").split(".")[-2:-1] in (["r2"], ["mae"])
+    return "percent" if measure.partition(".")[0] in SHARES and not of_numbers else "number"

@@ -14,6 +14,7 @@ from pipeline.probes import LAYERS, SPLITS, Probe
 from pipeline.probes.linear import fit_linear
 from pipeline.probes.strata import few_labels
 from pipeline.probing import probe_layer
+from pipeline.report.forms import measured
 from pipeline.spec import Refusal, SpecError, parse
 from stages import judge, probe
 
@@ -365,3 +366,8 @@ def test_settings_that_mean_nothing_are_refused(changes, start, end):
     (told,) = refused(**changes)
     assert told.startswith(start)
     assert told.endswith(end)
+
+
+def test_what_is_read_of_numbers_is_no_percentage_in_the_report():
+    forms = {name: measured(f"probe.age.{name}") for name in ("r2.h", "mae.z.view0", "knn.h", "few_10.h.view0")}
+    assert forms == {"r2.h": "number", "mae.z.view0": "number", "knn.h": "percent", "few_10.h.view0": "percent"}
