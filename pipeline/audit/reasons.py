@@ -2,14 +2,15 @@
 
 The rules go from the coarse to the fine, and a coarse one silences those after it: what has collapsed says nothing of
 shortcuts. A figure counts as better than the untrained network's where its interval lies above it by SLACK; of what is
-read it is the interval of the difference on the same test rows (``gain``).
+read it is the interval of the difference on the same test rows (``gain``). h lacks a label that it reads no better than
+the untrained network does, or less well than the pixels or cheap probes of the pictures do.
 
 | reason | rule |
 |---|---|
 | fully collapsed | ``spread`` of h or z below POINT, and a tenth of the untrained network's |
 | dimensionally collapsed | ``effective_rank.h`` below FLAT, and below FEWER of the untrained network's |
 | untrained-like | h neither matches views nor reads what is preserved better than the untrained network |
-| shortcut | h matches views better than untrained, and reads nothing that is preserved better |
+| shortcut | h matches views better than untrained, lacks all that is preserved, and has gained an undeclared label |
 | wrongly invariant | an invariance costs cheap probes COSTLY of a preserved label; h has it, and lacks the label |
 | lost | a preserved name is read less well from h than from the untrained network |
 | not achieved | a declared invariance moves h further than to another sample (it may have acted on every view) |
@@ -37,8 +38,6 @@ COSTLY = 0.1
 """Of what cheap probes know of a label: lost to who ignores an invariance, at least."""
 STILL = 0.5
 """Movement below which a space has an invariance: half as far as another sample."""
-TOLD = 0.5
-"""Skill at which something that nobody declared is readable, at least."""
 
 Measures = Mapping[str, "Measured"]
 Reason = dict[str, Any]
@@ -92,18 +91,26 @@ def _untrained(measured: Measures) -> Iterator[Reason]:
 
 def _shortcut(measured: Measures) -> Iterator[Reason]:
     labels = _labels(measured)
-    if not labels or not _better(measured, "matching.h") or any(_gained(measured, name) for name in labels):
+    if not labels or not _better(measured, "matching.h") or not all(_lacking(measured, name) for name in labels):
         return
     instead = "; ".join(_against(measured, name) for name in labels)
     names = sorted(name for name in measured if name.startswith(f"{DETAIL}.") and name.endswith(".h"))
-    kept = [name for name in names if _gained(measured, name) and (_value(measured, name) or 0.0) >= TOLD]
-    for name in sorted(kept, key=lambda name: -(_value(measured, name) or 0.0)):
+    kept = [name for name in names if _gained(measured, name)]
+    for name in sorted(kept, key=lambda name: -(_value(measured, f"{GAIN}.{readable_of(name)}") or 0.0)):
         sentence = f"{readable_of(name)} is readable instead of the label: {_against(measured, name)}; {instead}"
         yield _reason("shortcut", sentence, name, *labels, "matching.h")
-    if not kept:
+    if not kept and not any(_gained(measured, name) for name in labels):
         h = _share(_value(measured, "matching.h"))
         sentence = f"views are matched ({h}) by something that no label column tells; {instead}"
         yield _reason("shortcut", sentence, "matching.h", *labels)
+
+
+def _lacking(measured: Measures, name: str) -> bool:
+    """Whether h reads no more than the untrained network, or less than the pixels or cheap probes of the pictures."""
+    high, family = _high(measured, name), name.removesuffix(".h")
+    rivals = [_low(measured, f"{family}.{control}") for control in ("raw", "cheap")]
+    less = high is not None and any(rival is not None and high < rival for rival in rivals)
+    return less or not _gained(measured, name)
 
 
 def _wrongly_invariant(measured: Measures) -> Iterator[Reason]:

@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.audit import Audit
 from pipeline.audit.judge import Measured, judge
-from pipeline.audit.reasons import COSTLY, FLAT, POINT, SLACK, STILL, TOLD, diagnose
+from pipeline.audit.reasons import COSTLY, FLAT, POINT, SLACK, STILL, diagnose
 from pipeline.spec import parse
 
 GOOD = {
@@ -86,10 +86,15 @@ def test_what_is_better_at_one_of_both_is_not_untrained():
 
 
 def test_what_is_readable_instead_of_the_label_is_the_shortcut():
-    (found,) = reasons(preserved__label__h=0.5, detail__mark__h=TOLD + 0.3)
+    (found,) = reasons(preserved__label__h=0.5, detail__mark__h=0.4)
     assert found["reason"] == "shortcut"
     assert found["sentence"].startswith("shortcut: mark is readable instead of the label")
     assert "detail.mark.h" in found["measures"]
+
+
+def test_a_label_below_the_pixels_is_lacking_though_it_has_gained_and_a_cost_explains_nothing_then():
+    (found,) = reasons(preserved__label__h=0.6, preserved__label__raw=0.75, detail__mark__h=0.3)
+    assert found["reason"] == "shortcut"
 
 
 def test_a_shortcut_that_no_column_tells_is_told_as_unknown():
