@@ -36,6 +36,8 @@ SLACK = 0.02
 """By which a figure must be better than the untrained network's, to count as better."""
 COSTLY = 0.1
 """Of what cheap probes know of a label: lost to who ignores an invariance, at least."""
+STRONG = 0.5
+"""Share of matched views above which something must tell samples apart, though no column says what."""
 STILL = 0.5
 """Movement below which a space has an invariance: half as far as another sample."""
 
@@ -99,7 +101,8 @@ def _shortcut(measured: Measures) -> Iterator[Reason]:
     for name in sorted(kept, key=lambda name: -(_value(measured, f"{GAIN}.{readable_of(name)}") or 0.0)):
         sentence = f"{readable_of(name)} is readable instead of the label: {_against(measured, name)}; {instead}"
         yield _reason("shortcut", sentence, name, *labels, "matching.h")
-    if not kept and not any(_gained(measured, name) for name in labels):
+    strong = (_low(measured, "matching.h") or 0.0) > STRONG
+    if strong and not kept and not any(_gained(measured, name) for name in labels):
         h = _share(_value(measured, "matching.h"))
         sentence = f"views are matched ({h}) by something that no label column tells; {instead}"
         yield _reason("shortcut", sentence, "matching.h", *labels)
