@@ -115,7 +115,7 @@ WRONG = (
     Wrong(
         "offsets have no gradient",
         PROBES + "softmax",
-        "lean += scores.sum(axis=0, dtype=np.float64)",
+        "lean += scores.sum(axis=1, dtype=np.float64)",
         "pass",
         alone(linear.test_the_gradient_is_that_of_differences),
     ),
