@@ -151,7 +151,7 @@ def test_from_specs_to_bundles_and_what_an_edit_reruns(tmp_path: Path) -> None:
     # an edited file of user code: the stages that run it or name its hash, and nothing of the other spec
     file = root / "mine" / "vignette.py"
     file.write_text(file.read_text().replace("0.3", "0.2"))
-    assert repository.repro("--dry") == {"check@one", "pretrain@one", "embed@one", "export@one"}
+    assert repository.repro("--dry") == {f"{stage}@one" for stage in ("check", "pretrain", "embed", "audit", "export")}
     before = json.loads((root / "work" / "export" / "one" / "card.json").read_text())
     assert repository.repro() >= {"check@one", "pretrain@one", "embed@one", "export@one"}
     after = json.loads((root / "work" / "export" / "one" / "card.json").read_text())

@@ -126,7 +126,11 @@ GRAYSCALE = [{"kind": "grayscale", "probability": 0.2}]
             ["lable"],
             "space.preserves[0] = \"lable\": neither a factor nor a label column; did you mean 'label'?",
         ),
-        ("probe__labels", ["labels"], "probe.labels[0] = \"labels\": no such label column; did you mean 'label'?"),
+        (
+            "probe__labels",
+            ["label", "labels"],
+            "probe.labels[1] = \"labels\": no such label column; did you mean 'label'?",
+        ),
         ("space__invariances", GRAYSCALE, "space.invariances[0] = "),
         (
             "space__invariances",
