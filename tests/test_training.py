@@ -30,7 +30,7 @@ from pipeline.spec import Refusal
 from pipeline.training import Trained, start_network
 from pipeline.training_section import unfit
 from pipeline.views import draw_view
-from pipeline.views.roles import partners
+from pipeline.views.roles import PartnerTable
 
 
 @pytest.fixture(scope="module")
