@@ -233,7 +233,7 @@ def test_partners_are_positive_and_others_of_their_group_are_no_candidates(shard
     declared, spec = space(views={"kind": "partners", "column": "shape"}), training(epochs=2)
     codes, images = shards.labels("train")["shape"], torch.from_numpy(shards.images("train"))
     samples = permutation(spec.seed, 0, len(codes))[: spec.global_batch]
-    other = partners(codes, samples, spec.seed, 0)
+    other = PartnerTable(codes).of(samples, spec.seed, 0)
     net = start_network(declared, spec, shards.card.mean, shards.card.std).double()
     with torch.no_grad():
         z = [
