@@ -12,9 +12,9 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 
 import test_clusters  # noqa: E402
+import test_directions  # noqa: E402
 import test_hubness  # noqa: E402
 import test_pairs  # noqa: E402
-import test_ranks  # noqa: E402
 import test_similarity  # noqa: E402
 import test_sphere  # noqa: E402
 from mutants import Mutant, applied  # noqa: E402
@@ -51,7 +51,7 @@ def gradient() -> None:
 
 def local() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        test_ranks.test_local_dimensions_are_the_participation_ratio_of_each_neighbourhoods_covariance(40, patch)
+        test_directions.test_local_dimensions_are_the_participation_ratio_of_each_neighbourhoods_covariance(40, patch)
 
 
 def with_patch(law: Callable[[pytest.MonkeyPatch], object]) -> None:
@@ -233,42 +233,42 @@ WRONG = (
         "rankme",
         "singular = np.sqrt(np.maximum(values, 0))",
         "singular = np.maximum(values, 0)",
-        example(test_ranks.test_rankme_is_the_papers_formula_on_singular_values, 30, 5, 0, 0.0),
+        example(test_directions.test_rankme_is_the_papers_formula_on_singular_values, 30, 5, 0, 0.0),
     ),
     Wrong(
         "the slope of the root is forgotten",
         "rankme",
         "(2 * singular[counted] * singular.sum())",
         "(singular[counted] * singular.sum())",
-        test_ranks.test_the_error_of_rankme_is_that_of_deleting_one_row_after_the_other,
+        test_directions.test_the_error_of_rankme_is_that_of_deleting_one_row_after_the_other,
     ),
     Wrong(
         "huge spaces overflow",
         "rankme",
         ".astype(np.float64) / largest",
         ".astype(np.float64)",
-        lambda: test_ranks.test_the_size_of_the_space_changes_nothing(1e200),
+        lambda: test_directions.test_the_size_of_the_space_changes_nothing(1e200),
     ),
     Wrong(
         "a row is its own pair",
         "anisotropy",
         "(rows @ total - own) / (n - 1)",
         "(rows @ total + 0 * own) / n",
-        test_ranks.test_anisotropy_of_a_simplex_is_that_of_its_angles,
+        test_directions.test_anisotropy_of_a_simplex_is_that_of_its_angles,
     ),
     Wrong(
         "a class is spanned about the origin",
         "classes",
         "centre = rows.mean(axis=0, dtype=np.float64)",
         "centre = 0 * rows.mean(axis=0, dtype=np.float64)",
-        lambda: test_ranks.test_the_rank_of_a_class_is_that_of_its_own_rows(4),
+        lambda: test_directions.test_the_rank_of_a_class_is_that_of_its_own_rows(4),
     ),
     Wrong(
         "the smallest classes are kept",
         "classes",
         "np.argsort(-counts",
         "np.argsort(counts",
-        lambda: with_patch(test_ranks.test_only_the_largest_classes_are_measured_where_there_are_many),
+        lambda: with_patch(test_directions.test_only_the_largest_classes_are_measured_where_there_are_many),
     ),
     Wrong(
         "a neighbourhood is spanned about the origin",
@@ -283,7 +283,7 @@ WRONG = (
         "local",
         "spread = total > 1e-12 * k",
         "spread = total >= 0",
-        test_ranks.test_rows_that_coincide_have_no_dimensions,
+        test_directions.test_rows_that_coincide_have_no_dimensions,
     ),
     # hubness and clusters
     Wrong(
