@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.curating import write_curation
+from pipeline.folders import replaced
 from pipeline.given_measures import curated
 from pipeline.given_rows import Given
 from pipeline.rounding import rounded
@@ -38,17 +37,8 @@ def writable(output: Path) -> None:
 def written(output: Path) -> Iterator[Path]:
     """Yield an empty folder that becomes ``output`` when the block ends, and vanishes when it fails."""
     writable(output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    partial, old = (output.with_name(f".{output.name}.{what}-{os.getpid()}") for what in ("partial", "old"))
-    partial.mkdir()
-    try:
+    with replaced(output) as partial:
         yield partial
-        if output.exists():
-            output.rename(old)
-        partial.rename(output)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def write_audit(folder: Path, space: Given, content: dict[str, Any], keep_vectors: bool) -> dict[str, int]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -19,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pipeline.folders import replaced
 from pipeline.lifeline import end_with, started_by
 from pipeline.lock import held
 from pipeline.spec import Fault, Refusal, SpecError, nearest
@@ -108,20 +108,8 @@ def output_folder(stage: str, name: str) -> Iterator[Path]:
     final = output_of(stage, name)
     if final.exists() and not final.is_dir():
         raise Refusal(f"{final}: is a file where an output folder should be; move it away and run again")
-    with writing(stage, name):
-        for hidden in [*final.parent.glob(f".{name}.partial-*"), *final.parent.glob(f".{name}.old-*")]:
-            shutil.rmtree(hidden, ignore_errors=True)  # of a writer that was killed
-        partial = final.with_name(f".{name}.partial-{os.getpid()}")
-        old = final.with_name(f".{name}.old-{os.getpid()}")
-        partial.mkdir(parents=True)
-        try:
-            yield partial
-            if final.exists():
-                final.rename(old)
-            partial.rename(final)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-            shutil.rmtree(old, ignore_errors=True)
+    with writing(stage, name), replaced(final) as partial:
+        yield partial
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import importlib
 import inspect
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -24,6 +24,17 @@ class Mutant:
     module: str
     old: str
     new: str
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """One passage of one module replaced, and the one law that must notice; its arguments are the test's affair."""
+
+    name: str
+    module: str
+    old: str
+    new: str
+    law: Callable[..., object]
 
 
 def _functions(owner: object, module: str) -> Iterator[tuple[str, types.FunctionType]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,20 +20,9 @@ import test_sharding  # noqa: E402
 import test_tiff  # noqa: E402
 import test_webdataset_shards  # noqa: E402
 import test_zips  # noqa: E402
-from mutants import Mutant, applied  # noqa: E402
+from mutants import Mutant, Wrong, applied  # noqa: E402
 
 Law = Callable[[Path], object]
-
-
-@dataclass(frozen=True)
-class Wrong:
-    """One passage of one module replaced, and the law that must notice."""
-
-    name: str
-    module: str
-    old: str
-    new: str
-    law: Law
 
 
 def turned(_: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,21 +16,10 @@ import test_hubness  # noqa: E402
 import test_pairs  # noqa: E402
 import test_similarity  # noqa: E402
 import test_sphere  # noqa: E402
-from mutants import Mutant, applied  # noqa: E402
+from mutants import Mutant, Wrong, applied  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 Law = Callable[[], object]
-
-
-@dataclass(frozen=True)
-class Wrong:
-    """One passage of one module of the family replaced, and the law that must notice."""
-
-    name: str
-    module: str
-    old: str
-    new: str
-    law: Law
 
 
 def example(law: Callable[..., object], *arguments: object) -> Law:

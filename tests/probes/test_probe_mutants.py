@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,20 +18,9 @@ import test_probing as probing  # noqa: E402
 import test_ridge as ridge  # noqa: E402
 import test_strata as strata  # noqa: E402
 import test_unchanged as unchanged  # noqa: E402
-from mutants import Mutant, applied  # noqa: E402
+from mutants import Mutant, Wrong, applied  # noqa: E402
 
 Law = Callable[[Path, pytest.MonkeyPatch], object]
-
-
-@dataclass(frozen=True)
-class Wrong:
-    """One passage of one module replaced, and the law that must notice."""
-
-    name: str
-    module: str
-    old: str
-    new: str
-    law: Law
 
 
 def blocks(_: Path, patch: pytest.MonkeyPatch) -> None:
