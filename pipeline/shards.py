@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from pipeline.images import Input, Pixels, fit_image, read_image
+from pipeline.images import Input, Pixels, fit_image, read_image, thumbnail
 from pipeline.spec import Refusal, Spec, parse
 
 CARD, INDEX, LEDGER, EXAMPLES = "index.json", "index.npz", "ledger.json", "card.png"
@@ -136,6 +136,11 @@ class Shards:
         """
         pixels = read_image(self.read(split, index), self.card.input)
         return np.moveaxis(pixels if pixels.flags.writeable else pixels.copy(), 2, 0)
+
+    def thumbnail(self, split: str, index: int, side: int) -> Pixels:
+        """Sample ``index`` of a split as a person looks at it: (h, w, 3) uint8, at most ``side`` pixels a side, of one
+        size for all samples of a data set. What a sample of another modality looks like is said here."""
+        return thumbnail(self.image(split, index), side)
 
     def shapes(self, split: str) -> npt.NDArray[np.int32]:
         """Height and width of every picture of a split, as in its file: (N, 2)."""

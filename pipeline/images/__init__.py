@@ -12,6 +12,7 @@ from pipeline.images.decoding import (
     encode_array,
     encode_png,
 )
+from pipeline.images.thumbnail import thumbnail
 from pipeline.images.tiff import PIXEL_LIMIT, Unreadable
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "fit_image",
     "on_channels",
     "read_image",
+    "thumbnail",
 ]
