@@ -14,6 +14,8 @@ import math
 import torch
 from torch import Tensor
 
+from pipeline.objectives import nt_xent
+from pipeline.reduction import pair_similarities
 from pipeline.state import Row
 
 APART = 100
@@ -27,7 +29,26 @@ ALIKE = 0.98
 FLAT = 2.0
 """Effective rank below which they lie on a line."""
 UNTOLD = 0.01
-"""Share of the loss at which nothing is told apart that must be gained after the first epoch."""
+"""Share of log K by which their NT-Xent must have fallen below it."""
+TEMPERATURE = 0.2
+"""Of that NT-Xent, whatever the objective: methods without negatives are held to it too."""
+
+
+@torch.no_grad()
+def look(z: Tensor) -> dict[str, float]:
+    """Of z (2n, D) of the fixed pictures in pair order: the columns of a ``Row`` that tell of a collapse.
+
+    NT-Xent of equal vectors is log K, K = 2n - 1 (Chen et al. 2020, eq. 1).
+    """
+    positive, negative = pair_similarities(z)
+    start = math.log(len(z) - 1)
+    broken = not bool(z.isfinite().all())
+    return {
+        "effective_rank": effective_rank(z),
+        "fixed_positive_similarity": positive,
+        "fixed_negative_similarity": negative,
+        "told_apart": 0.0 if broken else 1 - float(nt_xent(z.double(), TEMPERATURE)) / start,
+    }
 
 
 @torch.no_grad()
@@ -47,14 +68,14 @@ def effective_rank(z: Tensor) -> float:
 
 def alarm(row: Row) -> str | None:
     """What is wrong after the first epoch, or its first thousand steps, in a clause with its numbers; None: nothing
-    can be seen."""
-    if row.epoch == 0 and row.step < 10 * APART:
+    can be seen, or the network has been looked at only before its training."""
+    if row.step < 2 * APART or (row.epoch == 0 and row.step < 10 * APART):
         return None
-    if row.negative_similarity > ALIKE:
-        return f"all vectors are one: views of different pictures have a mean cosine of {row.negative_similarity:.3f}"
-    if row.effective_rank < FLAT and row.step >= 2 * APART:
+    if row.fixed_negative_similarity > ALIKE:
+        of = "views of different pictures of a fixed set"
+        return f"all vectors are one: {of} have a mean cosine of {row.fixed_negative_similarity:.3f}"
+    if row.effective_rank < FLAT:
         return f"the vectors lie on a line: effective rank {row.effective_rank:.2f} on a fixed set of pictures"
-    gained = row.starts_at - row.loss
-    if gained < UNTOLD * abs(row.starts_at):  # not where it has no start: that is no number
-        return f"nothing is told apart: the loss is {row.loss:.3f}, and {row.starts_at:.3f} where all are alike"
+    if row.told_apart < UNTOLD:
+        return f"nothing is told apart: NT-Xent of a fixed set of pictures is {row.told_apart:.1%} below log K"
     return None

@@ -34,6 +34,12 @@ class Row:
     negative_similarity: float
     effective_rank: float
     """Of z of a fixed set of pictures when it was last looked at; 0 where they are one point."""
+    fixed_positive_similarity: float = 0.0
+    """Mean cosine of two views of one of these pictures, looked at with it."""
+    fixed_negative_similarity: float = 0.0
+    """Mean cosine of views of different ones of them."""
+    told_apart: float = 0.0
+    """The share of log K by which their NT-Xent is below it: 0 where nothing is told apart, 1 where everything is."""
     key_age: float = 0.0
     """Mean steps since a key of the queue was made, when it was last looked at; 0 where there is none."""
     key_drift: float = 0.0
@@ -41,6 +47,8 @@ class Row:
 
 
 COLUMNS = tuple(each.name for each in fields(Row))
+HEALTH = COLUMNS[COLUMNS.index("effective_rank") :]
+"""Those that are looked at now and then."""
 
 
 @dataclass

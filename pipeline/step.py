@@ -32,6 +32,8 @@ from pipeline.state import State
 from pipeline.targets import Momentum
 
 Model = Callable[[Tensor], tuple[Tensor, Tensor]]
+KEYS = -1
+"""The pass whose draws are the first view's keys'; the second's are two below, and a look at old keys has -2."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +86,20 @@ class Stepper:
         """The anchors of some groups, a tensor a pass (rows, D); behind a predictor the first pass's z besides."""
         found: list[list[Tensor]] = [[] for _ in batch.passes]
         first: list[Tensor] = []
+        apart = self.apart(network)
         for group in groups:
             for number, views in enumerate(batch.passes):
-                rows = rows_of(self.division.groups[group], len(views) // self.division.samples)
+                each = len(views) // self.division.samples
+                rows = views[rows_of(self.division.groups[group], each)]
                 of_run = self.division.first + group
-                with drawn(self.seed, batch.step, of_run, number, views.device), statistics.aside((number, group)):
-                    z = wide(self.model(views[rows])[1])
-                    found[number].append(z if network.predictor is None else network.predictor(z))
+                anchors, before = [], []
+                for view, some in enumerate(rows.unflatten(0, (-1, each)).unbind(1) if apart else (rows,), number):
+                    with drawn(self.seed, batch.step, of_run, view, views.device), statistics.aside((view, group)):
+                        before.append(wide(self.model(some)[1]))
+                        anchors.append(before[-1] if network.predictor is None else network.predictor(before[-1]))
+                found[number].append(torch.stack(anchors, 1).flatten(0, 1))
                 if number == 0 and network.predictor is not None:
-                    first.append(z)
+                    first.append(torch.stack(before, 1).flatten(0, 1))
         return (*map(torch.cat, found), *([torch.cat(first)] if first else []))
 
     @torch.no_grad()
@@ -103,19 +110,25 @@ class Stepper:
         statistics = Statistics(network)  # its own running statistics follow the network's
         found = []
         for number, group in enumerate(self.division.groups):
-            some = views[group] if order is None else views[torch.from_numpy(order[group]).to(views.device)]
+            rows = views[group] if order is None else views[torch.from_numpy(order[group]).to(views.device)]
             of_run = self.division.first + number
-            with drawn(self.seed, batch.step, of_run, -1, views.device), statistics.aside((0, number)):
-                z = wide(target(some.flatten(0, 1))[1])
-            found.append(z.reshape(len(some), -1, z.shape[1]))
+            each = []
+            for view, some in enumerate([rows.flatten(0, 1)] if order is None else rows.unbind(1)):
+                with drawn(self.seed, batch.step, of_run, KEYS - 2 * view, views.device), statistics.aside((0, number)):
+                    each.append(wide(target(some)[1]))
+            found.append(each[0].unflatten(0, (len(rows), -1)) if order is None else torch.stack(each, 1))
         z = torch.cat(found)  # (n, V, D)
         if order is not None:
             z = z[torch.from_numpy(np.argsort(order)).to(z.device)]
         return z.flatten(0, 1)
 
+    def apart(self, network: nn.Module) -> bool:
+        """Whether each view has batch statistics of its own: with a queue, or a key's would tell of its query's."""
+        return isinstance(self.space.sampler, Queue) and bool(Statistics(network).layers)
+
     def order_of_keys(self, batch: Batch, network: nn.Module) -> NDArray[np.int64] | None:
         """How keys are dealt over groups, so that no batch statistic tells whose they are; None where none could."""
-        if not isinstance(self.space.sampler, Queue) or not Statistics(network).layers:
+        if not self.apart(network):
             return None
         return dealt(self.seed, batch.step, self.division.samples, self.division.size, self.division.first)
 

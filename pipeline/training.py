@@ -22,7 +22,7 @@ from safetensors.torch import load
 from torch import Tensor
 
 from pipeline import collectives
-from pipeline.alarm import APART, PICTURES, VIEWS_EPOCH, effective_rank
+from pipeline.alarm import APART, PICTURES, VIEWS_EPOCH, look
 from pipeline.batches import Batches, settled
 from pipeline.checkpoint import Checkpoints
 from pipeline.divergence import Diverged, check_gradient
@@ -36,7 +36,7 @@ from pipeline.samplers import Queue
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import Refusal
-from pipeline.state import Row, State
+from pipeline.state import HEALTH, Row, State
 from pipeline.step import Measured, Stepper
 from pipeline.targets import Momentum
 from pipeline.training_section import Training, Weights, unfit
@@ -202,26 +202,25 @@ def to_training_mode(state: State) -> None:
 
 @torch.no_grad()
 def looked_at(stepper: Stepper, state: State, batches: Batches, step: int) -> dict[str, float]:
-    """The effective rank of the fixed pictures, and the wear of the queue, at every hundredth step, and as they were
+    """What the fixed pictures tell of a collapse, and the wear of the queue, at every hundredth step, and as they were
     last at the others; it leaves no trace in the state."""
     if step % APART:
-        last = state.curve[-1]
-        return {"effective_rank": last.effective_rank, "key_age": last.key_age, "key_drift": last.key_drift}
+        return {name: getattr(state.curve[-1], name) for name in HEALTH}
     state.network.eval()
     parts = torch.split(batches.fixed(PICTURES, VIEWS_EPOCH), AT_ONCE)
-    rank = effective_rank(torch.cat([stepper.model(part)[1] for part in parts]))
+    health = look(torch.cat([stepper.model(part)[1] for part in parts]).float())
     to_training_mode(state)
     age, drift = 0.0, 0.0
     if state.queue is not None and stepper.target is not None and state.target is not None:
         target, statistics = stepper.target, Statistics(state.target)
 
-        def look(epoch: int, samples: NDArray[np.int64]) -> Tensor:
+        def again(epoch: int, samples: NDArray[np.int64]) -> Tensor:
             device = batches.loader.device
             with drawn(stepper.seed, step, epoch, LOOKING, device), statistics.aside((0, 0)):
                 return target(batches.loader.views(epoch, samples)[0][1::2])[1]
 
-        age, drift = wear(state.queue, step, batches.per_epoch, look)
-    return {"effective_rank": rank, "key_age": age, "key_drift": drift}
+        age, drift = wear(state.queue, step, batches.per_epoch, again)
+    return {**health, "key_age": age, "key_drift": drift}
 
 
 def enqueue(state: State, length: int, found: Measured, step: int) -> None:

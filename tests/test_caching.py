@@ -1,5 +1,5 @@
-"""Micro-batches change no number: loss, gradient and running statistics of a real ResNet with batch-norm groups,
-drop-path and dropout, to 1e-10 in float64; and what torch itself gives where there is one group.
+"""Micro-batches and ranks change no number: loss, gradient and running statistics of a real ResNet with batch-norm
+groups, drop-path and dropout, to 1e-10 in float64; and what torch itself gives where there is one group.
 """
 
 from __future__ import annotations
@@ -7,17 +7,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from small import space
+from small import SPACE, space, training
+from test_ranks import meet, spawned
 from torch import Tensor, nn
+from torch import distributed as dist
 from torchvision import models
 from torchvision.ops import StochasticDepth
 
-from pipeline import groups
+from pipeline import collectives, groups
 from pipeline.batches import Batch, row_columns
 from pipeline.caching import gradient
 from pipeline.groups import Division, Statistics, dealt, indivisible
@@ -25,6 +28,7 @@ from pipeline.network import Network
 from pipeline.samplers import Queue
 from pipeline.state import State
 from pipeline.step import Stepper
+from pipeline.training import start_network
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 DOUBLE = torch.float64
@@ -66,6 +70,9 @@ SPACES: dict[str, dict[str, Any]] = {
 }
 
 
+CASES = [*((declared, 1) for declared in SPACES), ("momentum", 2)]
+
+
 def whole_batch(passes: int = 1) -> Batch:
     generator = torch.Generator().manual_seed(1)
     views = [torch.rand(2 * B, 3, 8, 8, generator=generator, dtype=DOUBLE)]
@@ -75,7 +82,24 @@ def whole_batch(passes: int = 1) -> Batch:
     return Batch(3, 0, 0.1, samples, tuple(views), tuple(columns))
 
 
-def step(declared: str, micro_batch: int | None, group: int | None = GROUP, passes: int = 1) -> dict[str, Tensor]:
+def own_part(batch: Batch, rank: int, world: int) -> Batch:
+    """A rank's samples with their views."""
+
+    def part(rows: Any) -> Any:
+        return rows[len(rows) // world * rank : len(rows) // world * (rank + 1)]
+
+    columns = tuple({name: part(column) for name, column in each.items()} for each in batch.columns)
+    return Batch(batch.step, 0, batch.share, part(batch.samples), tuple(map(part, batch.passes)), columns)
+
+
+def step(
+    declared: str,
+    micro_batch: int | None,
+    group: int | None = GROUP,
+    passes: int = 1,
+    rank: int = 0,
+    world: int = 1,
+) -> dict[str, Tensor]:
     """Loss, gradients and the running statistics after one step, by name."""
     net, settings = resnet(), SPACES[declared]
     if declared == "contrast":
@@ -87,11 +111,12 @@ def step(declared: str, micro_batch: int | None, group: int | None = GROUP, pass
             for weight in target.parameters():
                 weight.mul_(1.01)
     state = State(net, torch.optim.SGD(net.parameters(), lr=0.1), target)
-    stepper = Stepper(space(**settings), 7, Division.of(B, 0, group, micro_batch), net, target)
+    stepper = Stepper(space(**settings), 7, Division.of(B // world, rank, group, micro_batch), net, target)
     statistics = Statistics(net)
     before = {name: value.clone() for name, value in net.named_buffers()}
-    found = stepper.differentiate(state, whole_batch(passes), statistics)
+    found = stepper.differentiate(state, own_part(whole_batch(passes), rank, world), statistics)
     assert all(torch.equal(value, before[name]) for name, value in net.named_buffers())  # not before the step
+    collectives.add_gradients(net.parameters())
     statistics.apply()
     gradients = {name: each.grad for name, each in net.named_parameters() if each.grad is not None}
     return {"loss": torch.tensor(found.value), **gradients, **dict(net.named_buffers())}
@@ -103,7 +128,7 @@ def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> None:
         torch.testing.assert_close(value, second[name], rtol=1e-10, atol=1e-10, msg=name)
 
 
-@pytest.mark.parametrize(("declared", "passes"), [*((declared, 1) for declared in SPACES), ("momentum", 2)])
+@pytest.mark.parametrize(("declared", "passes"), CASES)
 def test_four_micro_batches_are_the_whole_batch(declared: str, passes: int) -> None:
     whole = step(declared, None, passes=passes)
     assert any("running_mean" in name for name in whole)
@@ -111,6 +136,23 @@ def test_four_micro_batches_are_the_whole_batch(declared: str, passes: int) -> N
     assert int(whole["encoder.bn1.num_batches_tracked"]) == 1
     for micro_batch in (GROUP, 2 * GROUP):
         same(step(declared, micro_batch, passes=passes), whole)
+
+
+def on_rank(rank: int, world: int, port: int, result: str, micro_batch: str) -> None:
+    meet(rank, world, port)
+    dist.init_process_group("gloo", rank=rank, world_size=world)
+    found = [step(declared, int(micro_batch), passes=passes, rank=rank, world=world) for declared, passes in CASES]
+    torch.save(found, f"{result}-{rank}.pt")
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize(("ranks", "micro_batch"), [(2, GROUP), (4, GROUP)], ids=["2 x 2", "4 x 1"])
+def test_ranks_of_a_real_network_are_the_whole_batch(ranks: int, micro_batch: int, tmp_path: Path) -> None:
+    spawned(on_rank, ranks, str(tmp_path / "of"), str(micro_batch))
+    for rank in range(ranks):
+        found = torch.load(tmp_path / f"of-{rank}.pt")
+        for (declared, passes), mine in zip(CASES, found, strict=True):
+            same(mine, step(declared, None, passes=passes))
 
 
 def test_a_group_is_no_matter_of_indifference() -> None:
@@ -283,10 +325,64 @@ def test_keys_come_back_in_the_batchs_order() -> None:
     order = stepper.order_of_keys(batch, target)
     assert order is not None
     with torch.no_grad():
-        h = target(batch.passes[0])[0]
+        h = target(batch.passes[0])[0].reshape(B, 2, -1)
         expected = torch.empty(B, 2, 8, dtype=DOUBLE)
         for group in range(B // GROUP):
-            members = order[GROUP * group : GROUP * group + GROUP]
-            rows = h.reshape(B, 2, -1)[torch.from_numpy(members)]
-            expected[torch.from_numpy(members)] = target.projection(rows.flatten(0, 1)).reshape(GROUP, 2, 8)
+            members = torch.from_numpy(order[GROUP * group : GROUP * group + GROUP])
+            for view in (0, 1):  # statistics of a view alone
+                expected[members, view] = target.projection(h[members, view])
     torch.testing.assert_close(stepper.keys(target, target, batch), expected.flatten(0, 1), rtol=1e-9, atol=1e-9)
+
+
+class Together(Stepper):
+    """Wrong: both views of a sample share batch statistics, and keys have their queries' groups."""
+
+    def apart(self, network: nn.Module) -> bool:
+        return False
+
+
+class Undealt(Stepper):
+    """Wrong: keys have the groups of their queries."""
+
+    def order_of_keys(self, batch: Batch, network: nn.Module) -> Any:
+        return np.arange(len(batch.samples))
+
+
+def told_by_statistics(kind: type[Stepper], alike: bool) -> tuple[float, float]:
+    """How much nearer to an anchor its own key is than other samples' keys, and how much nearer its group's other keys
+    are than the rest: of random noise, the same in both views or not, by untrained networks of twenty seeds."""
+    normed = {"kind": "small_residual", "widths": [8, 16], "strides": [1, 2], "groups": None}
+    declared = space(
+        target={"kind": "momentum", "m": 0.9, "schedule": "constant"},
+        sampler={"kind": "queue", "length": 64, "in_batch": True},
+        projection={**SPACE["projection"], "norm": "batch"},
+    )
+    row, count, group = torch.arange(64), 32, 2
+    own = row[:, None] // 2 == row // 2
+    near = (row[:, None] // (2 * group) == row // (2 * group)) & ~own
+    found = []
+    for seed in range(20):
+        net = start_network(declared, training(encoder=normed, norm_group=group, seed=seed), [0.5] * 3, [0.25] * 3)
+        net.train()
+        noise = torch.rand(64, 3, 16, 16, generator=torch.Generator().manual_seed(seed))
+        views = noise[::2].repeat_interleave(2, 0) if alike else noise
+        samples = np.arange(count)
+        batch = Batch(3, 0, 0.1, samples, (views,), (row_columns(samples, (0, 1), {}, "cpu"),))
+        stepper = kind(declared, 7, Division.of(count, 0, group, None), net, net)
+        with torch.no_grad():
+            keys = nn.functional.normalize(stepper.keys(net, net, batch), dim=1)
+            (z,) = stepper.vectors(net, batch, list(range(count // group)), Statistics(net))
+        cosine = nn.functional.normalize(z, dim=1) @ keys.T
+        rest = float(cosine[~own & ~near].mean())
+        found.append((float(cosine[row, row ^ 1].mean()) - rest, float(cosine[near].mean()) - rest))
+    return float(np.mean([one for one, _ in found])), float(np.mean([other for _, other in found]))
+
+
+def test_batch_statistics_do_not_tell_whose_a_key_is() -> None:
+    """Views that share nothing, not even with their own sample, are as near as any; where they share everything, the
+    keys of one's own group are told less well once keys are dealt."""
+    assert abs(told_by_statistics(Stepper, alike=False)[0]) < 0.05
+    assert told_by_statistics(Together, alike=False)[0] < -0.1
+    dealt, undealt = (told_by_statistics(kind, alike=True)[1] for kind in (Stepper, Undealt))
+    assert undealt < -0.2
+    assert undealt < 1.2 * dealt < 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,16 +14,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from safetensors.torch import load, save
+from test_ranks import meet, spawned
+from torch import distributed as dist
 from torch import nn
 
+from pipeline import collectives
 from pipeline import queue as module
 from pipeline.momentum import follow, target_of
 from pipeline.queue import KeyQueue, ages, checksum, drift, empty, enqueued, of_tensors, wear
 from pipeline.spec import Refusal, SpecError, parse
+from pipeline.state import State
+from pipeline.step import Measured
 from pipeline.targets import Momentum, momentum_at
+from pipeline.training import enqueue
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 DIM = 3
+
+
+def oldest_first(queue: KeyQueue) -> list[tuple[list[float], int, int]]:
+    """(z, sample, step) of every key that counts."""
+    z, columns = queue.valid
+    first = queue.place if queue.filled == len(queue.z) else 0
+    order = [(first + number) % len(queue.z) for number in range(len(z))]
+    return [(z[at].tolist(), int(columns["sample"][at]), int(columns["step"][at])) for at in order]
 
 
 class AgainstAList(RuleBasedStateMachine):
@@ -99,6 +115,54 @@ def place_lost(queue: KeyQueue, z: Any, columns: Any, step: int) -> KeyQueue:
 
 def without_the_step(queue: KeyQueue, z: Any, columns: Any, step: int) -> KeyQueue:
     return enqueued(queue, z, columns, 0)
+
+
+def programme(seed: int) -> tuple[int, list[tuple[int, bool]]]:
+    """A queue's length, and (global batch, resume before it) of each step: batches that one to four ranks share."""
+    random = Random(seed)
+    return random.randint(1, 12), [(4 * random.randint(1, 8), random.random() < 0.4) for _ in range(8)]
+
+
+def run_programme(seed: int, steps: range, queue: KeyQueue | None) -> tuple[KeyQueue, list[Any]]:
+    """This rank's queue after some steps of a programme, and the list's after all up to there."""
+    length, batches = programme(seed)
+    state = State(nn.Module(), torch.optim.SGD([torch.zeros(1)]), queue=queue)  # type: ignore[arg-type]
+    model: list[Any] = []
+    for step, (count, resume) in enumerate(batches[: steps.stop]):
+        generator = torch.Generator().manual_seed(100 * seed + step)
+        z = torch.randn(2 * count, DIM, generator=generator)
+        sample = torch.arange(count).repeat_interleave(2) + 50 * step
+        model = model + [(row.tolist(), int(of), step) for row, of in zip(z[1::2], sample[1::2], strict=True)]
+        model = model[-length:]
+        if step in steps:
+            if resume and state.queue is not None:
+                state.queue = of_tensors(load(save(state.queue.tensors())))
+            columns = {"sample": collectives.gather(collectives.own(sample))}
+            keys = collectives.gather(collectives.own(z))
+            enqueue(state, length, Measured(0.0, keys, 0.0, keys, columns), step)
+    assert state.queue is not None
+    return state.queue, model
+
+
+def on_rank(rank: int, world: int, port: int, folder: str) -> None:
+    meet(rank, world, port)
+    dist.init_process_group("gloo", rank=rank, world_size=world)
+    for seed in range(20):
+        queue, model = run_programme(seed, range(5), None)
+        assert oldest_first(queue) == model
+        assert collectives.alike(checksum(queue))
+        torch.save(queue.tensors(), f"{folder}/{seed}-{rank}.pt")
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_the_queue_of_ranks_is_the_list_and_goes_on_in_one_process(world: int, tmp_path: Path) -> None:
+    spawned(on_rank, world, str(tmp_path))
+    for seed in range(20):
+        found = [torch.load(tmp_path / f"{seed}-{rank}.pt") for rank in range(world)]
+        assert all(torch.equal(found[0][name], other[name]) for other in found for name in found[0])
+        queue, model = run_programme(seed, range(5, 8), of_tensors(found[-1]))
+        assert oldest_first(queue) == model
 
 
 MUTANTS = [dropped_at_the_end, newest_first, head_of_a_large_batch, always_full, place_lost, without_the_step]

@@ -379,7 +379,7 @@ def test_two_ranks_give_the_curve_of_one(tmp_path: Path, plan: dict[str, Any]) -
     folder = tmp_path / "work" / "pretrain" / "x"
     assert json.loads((folder / "summary.json").read_text())["candidates"] == 31
     logs = sorted(path.name for path in (tmp_path / "work" / "logs" / "x").iterdir())
-    assert logs == ["pretrain-0.jsonl", "pretrain-1.jsonl", "ranks"]
+    assert logs == ["declared.jsonl", "pretrain-0.jsonl", "pretrain-1.jsonl", "ranks"]
     two = np.genfromtxt(folder / "curve.csv", delimiter=",", names=True)
     one = trained(shards, space(temperature=WIDE, views=plan), training(optimizer=plain)).curve
     assert abs(one[-1].temperature - 0.2) > 1e-3

@@ -27,6 +27,10 @@ from torch import Tensor, nn
 
 from pipeline import objectives
 from pipeline.contrast import fused
+from pipeline.objectives import NTXent
+from pipeline.queue import empty, enqueued
+from pipeline.reduction import reduced
+from pipeline.samplers import Beside, Queue
 
 DIM, TEMPERATURE = 128, 0.1
 REACH = {512: (4.5, 3.0), 2048: (3.4, 2.6), 8192: (3.0, 6.5), 16384: (3.0, 6.5)}
@@ -170,7 +174,20 @@ def show_queue() -> None:
         logits = nn.functional.normalize(first) @ everything.T / TEMPERATURE
         nn.functional.cross_entropy(logits, torch.arange(512, device=DEVICE)).backward()
 
-    actions: dict[str, Callable[[], object]] = {"this": mine, "dense": whole}
+    sample = torch.arange(256, device=DEVICE).repeat_interleave(2)
+    columns = {"sample": sample, "view": torch.arange(512, device=DEVICE) % 2}
+    sampler, objective = Queue(kind="queue", length=65536, in_batch=False), NTXent(kind="nt_xent")
+    earlier = {"sample": torch.arange(65536, device=DEVICE) + 256}
+    held = [enqueued(empty(65536, DIM, queue.dtype, DEVICE), queue, earlier, 0)]
+
+    def loop() -> None:
+        """As the training loop does it: own samples left out by their number, and the new keys put in."""
+        z, beside = queries.detach().requires_grad_(), Beside(True, held[0].valid, 0.0)
+        contrast = sampler.contrast(z, columns, "cosine", TEMPERATURE, "l2", keys, columns, beside)
+        reduced(objective.terms(contrast))[0].backward()
+        held[0] = enqueued(held[0], keys[1::2], {"sample": sample[1::2]}, 1)
+
+    actions: dict[str, Callable[[], object]] = {"this": mine, "this in the loop": loop, "dense": whole}
     if (bank := lightly(65536)) is not None:
         actions["lightly"] = lambda: bank(queries.detach().requires_grad_(), keys.detach().requires_grad_()).backward()
     found = timed(actions, 7)
