@@ -93,7 +93,9 @@ class Stepper:
                 rows = views[rows_of(self.division.groups[group], each)]
                 of_run = self.division.first + group
                 anchors, before = [], []
-                for view, some in enumerate(rows.unflatten(0, (-1, each)).unbind(1) if apart else (rows,), number):
+                for view, some in enumerate(
+                    rows.reshape(-1, each, *rows.shape[1:]).unbind(1) if apart else (rows,), number
+                ):
                     with drawn(self.seed, batch.step, of_run, view, views.device), statistics.aside((view, group)):
                         before.append(wide(self.model(some)[1]))
                         anchors.append(before[-1] if network.predictor is None else network.predictor(before[-1]))
@@ -116,7 +118,7 @@ class Stepper:
             for view, some in enumerate([rows.flatten(0, 1)] if order is None else rows.unbind(1)):
                 with drawn(self.seed, batch.step, of_run, KEYS - 2 * view, views.device), statistics.aside((0, number)):
                     each.append(wide(target(some)[1]))
-            found.append(each[0].unflatten(0, (len(rows), -1)) if order is None else torch.stack(each, 1))
+            found.append(each[0].reshape(len(rows), -1, each[0].shape[1]) if order is None else torch.stack(each, 1))
         z = torch.cat(found)  # (n, V, D)
         if order is not None:
             z = z[torch.from_numpy(np.argsort(order)).to(z.device)]
