@@ -91,11 +91,10 @@ class Stepper:
             for number, views in enumerate(batch.passes):
                 each = len(views) // self.division.samples
                 rows = views[rows_of(self.division.groups[group], each)]
+                shares = rows.reshape(-1, each, *rows.shape[1:]).unbind(1) if apart else (rows,)
                 of_run = self.division.first + group
                 anchors, before = [], []
-                for view, some in enumerate(
-                    rows.reshape(-1, each, *rows.shape[1:]).unbind(1) if apart else (rows,), number
-                ):
+                for view, some in enumerate(shares, number):
                     with drawn(self.seed, batch.step, of_run, view, views.device), statistics.aside((view, group)):
                         before.append(wide(self.model(some)[1]))
                         anchors.append(before[-1] if network.predictor is None else network.predictor(before[-1]))
