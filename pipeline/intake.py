@@ -12,13 +12,14 @@ import signal
 import stat
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from multiprocessing import get_context, parent_process
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -68,12 +69,15 @@ class Lost:
 
 
 Outcome = Kept | Lost
+Work = tuple[bytes | Path, bool]
+"""A record's content, and whether it is an .npy of a source."""
+Found = TypeVar("Found")
 
 
 @dataclass
 class _Chunk:
     items: list[Item] = field(default_factory=list)
-    work: list[tuple[bytes | Path, bool]] = field(default_factory=list)
+    work: list[Work] = field(default_factory=list)
     bytes: int = 0
 
 
@@ -106,22 +110,29 @@ def take(content: bytes | Path, array: bool, canvas: Input) -> Outcome:
 
 
 def taken(items: Iterable[Item], canvas: Input, workers: int) -> Iterator[tuple[Item, Outcome | None]]:
-    """Yield every item in order, each record with its outcome; records are judged on ``workers`` processes.
+    """Yield every item in order, each record with its outcome; records are judged on ``workers`` processes."""
+    return judged(items, canvas, workers, take_all)
+
+
+def judged(
+    items: Iterable[Item], canvas: Input, workers: int, judge: Callable[[list[Work], Input], list[Found]]
+) -> Iterator[tuple[Item, Found | None]]:
+    """Yield every item in order, each record with what ``judge`` makes of it on one of ``workers`` processes.
 
     Raises:
         Refusal: a process ended before its time, as one does that the system stops for want of memory.
     """
     chunks = _chunked(items)
     for chunk in chunks if workers == 1 else islice(chunks, INLINE):
-        yield from _told(chunk, take_all(chunk.work, canvas))
+        yield from _told(chunk, judge(chunk.work, canvas))
     following = next(chunks, None)
     if following is None:
         return
     pool = ProcessPoolExecutor(workers, get_context("forkserver"), initializer=_settle)
-    flying: deque[tuple[_Chunk, Future[list[Outcome]]]] = deque()
+    flying: deque[tuple[_Chunk, Future[list[Found]]]] = deque()
     try:
         for chunk in chain([following], chunks):
-            flying.append((chunk, pool.submit(take_all, chunk.work, canvas)))
+            flying.append((chunk, pool.submit(judge, chunk.work, canvas)))
             while len(flying) > 2 * workers:
                 done, future = flying.popleft()
                 yield from _told(done, future.result())
@@ -136,7 +147,7 @@ def taken(items: Iterable[Item], canvas: Input, workers: int) -> Iterator[tuple[
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def take_all(work: list[tuple[bytes | Path, bool]], canvas: Input) -> list[Outcome]:
+def take_all(work: list[Work], canvas: Input) -> list[Outcome]:
     """``take`` each."""
     return [take(content, array, canvas) for content, array in work]
 
@@ -181,7 +192,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _told(chunk: _Chunk, outcomes: list[Outcome]) -> Iterator[tuple[Item, Outcome | None]]:
+def _told(chunk: _Chunk, outcomes: list[Found]) -> Iterator[tuple[Item, Found | None]]:
     remaining = iter(outcomes)
     for item in chunk.items:
         yield item, next(remaining) if isinstance(item, Record) else None

@@ -1,8 +1,8 @@
-"""Compare two runs: ``python -m stages.compare A B`` (specs that are embedded, or two .npy files of the same rows).
+"""Compare two runs: ``python -m stages.compare A B`` (specs that are embedded, two bundles, or two .npy of equal rows).
 
 Says whether they are one space, shows what differs in their specs, and how their vectors of the same test images agree:
-linear CKA, orthogonal Procrustes distance, overlap of nearest neighbours, beside controls. Writes
-work/compare/A--B/agreement.json; no stage of the pipeline reads it.
+linear CKA, orthogonal Procrustes distance, overlap of nearest neighbours, beside controls. Bundles hold no pictures:
+``--images PATH`` gives some. Writes work/compare/A--B/agreement.json; no stage of the pipeline reads it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.comparing import Pair, agreement, differences, sameness, table
+from pipeline.comparing_bundles import compare_bundles, is_bundle
 from pipeline.embeddings import Embeddings
 from pipeline.rounding import rounded
 from pipeline.shards import read_card, sha256
@@ -27,18 +28,31 @@ LAYERS = ("h", "z")
 def main(arguments: list[str]) -> None:
     """Compare what the two arguments name."""
     parser = argparse.ArgumentParser(prog="python -m stages.compare", description=__doc__)
-    parser.add_argument("first", metavar="A", help="a spec's name or path, or a file of vectors (N, D)")
+    parser.add_argument("first", metavar="A", help="a spec's name or path, a bundle, or a file of vectors (N, D)")
     parser.add_argument("second", metavar="B", help="the same of the other run")
+    parser.add_argument("--images", type=Path, help="pictures that two bundles are compared on")
     given = parser.parse_args(arguments)
     sides = (given.first, given.second)
+    are_bundles = [is_bundle(side) for side in sides]
+    if any(are_bundles):
+        if not all(are_bundles):
+            raise Refusal(f"compare {sides[0]} {sides[1]}: {sides[are_bundles.index(False)]} is no bundle; give two")
+        _write(sides, *compare_bundles(sides, given.images))
+        return
+    if given.images is not None:
+        raise Refusal("--images: goes with two bundles; specs are compared on their own test images")
     are_files = [Path(side).suffix in FILES for side in sides]
     if are_files[0] != are_files[1]:
         raise Refusal(f"compare {sides[0]} {sides[1]}: give two specs, or two .npy files of the same rows")
-    content, lines = _files(*map(Path, sides)) if are_files[0] else _specs(*map(spec_path, sides))
+    _write(sides, *(_files(*map(Path, sides)) if are_files[0] else _specs(*map(spec_path, sides))))
+
+
+def _write(sides: tuple[str, str], content: dict[str, Any], lines: list[str]) -> None:
+    """Write and print what was found."""
     first, second = (Path(side).stem for side in sides)
     with output_folder("compare", f"{first}--{second}") as folder:
         write_json(folder / "agreement.json", rounded(content))
-    print(*lines, *table(content["rows"]), sep="\n")
+    print(*lines, *(table(content["rows"]) if content["rows"] else ()), sep="\n")
 
 
 def _files(first: Path, second: Path) -> tuple[dict[str, Any], list[str]]:

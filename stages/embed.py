@@ -3,11 +3,13 @@
 Reads work/shard/DATA and work/pretrain/NAME; writes work/embed/NAME: SPLIT.LAYER.npy, float32 (N, D), for the splits
 train and test and for the test images under the declared invariances, drawn twice with a fixed seed (view0, view1);
 layers h, z, raw (pixels, pooled to at most 32 x 32) and untrained (h of the network before its first step); labels.
+With options it embeds a folder, an archive or shards with a bundle (``--help``).
 """
 
 from __future__ import annotations
 
 import argparse
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,10 @@ from stages import output_folder, output_of, read_json, refusal_before, run, spe
 
 
 def main(arguments: list[str]) -> None:
-    """Write the vectors and labels of one spec."""
+    """Write the vectors and labels of one spec, or with options those of whatever the options name."""
+    if any(argument.startswith("-") for argument in arguments):  # no stage of the pipeline, so none of its dependencies
+        import_module("pipeline.bundle_embedding").main(arguments)
+        return
     parser = argparse.ArgumentParser(prog="python -m stages.embed", description=__doc__)
     parser.add_argument("name", help="a spec's name or path")
     path = spec_path(parser.parse_args(arguments).name)

@@ -103,7 +103,8 @@ def test_a_spec_goes_through_every_stage(call: Call) -> None:
     assert (code, lines) == (0, ["every space went through: mine"])
     assert call("report")[0] == 0
     assert left_over() == []
-    assert {path.name for path in Path("work/export/mine").iterdir()} == {"card.json", "encoder.safetensors"}
+    left = {"README.md", "card.json", "encoder.safetensors", "projection.safetensors"}
+    assert {path.name for path in Path("work/export/mine").iterdir()} == left
     costs = json.loads(Path("work/check/mine/cost.json").read_text())
     assert (costs["samples"], costs["candidates"]) == (16, 31)
 

@@ -1,0 +1,103 @@
+"""The pictures most similar to one: ``python -m stages.search --bundle PATH --vectors FILE --query PICTURE``.
+
+FILE is what ``python -m stages.embed --bundle`` wrote. Exact; with --index FOLDER by a FAISS index, which is written
+there first where it is not (its recall against exact search is printed). --picture FILE.png shows what was found. No
+stage of the pipeline reads any of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pipeline.bundle import Bundle, load
+from pipeline.bundle_input import items
+from pipeline.bundle_reading import on_canvas
+from pipeline.bundle_stored import described_vectors, read_vectors
+from pipeline.bundle_vectors import Vectors
+from pipeline.contact_sheet import Entry, contact_sheet
+from pipeline.folders import replaced
+from pipeline.images import Pixels
+from pipeline.sources import Record
+from pipeline.sources.names import one_line
+from pipeline.spec import Refusal
+from stages import run
+
+
+def main(arguments: list[str]) -> None:
+    """Print, and draw, what is nearest."""
+    parser = argparse.ArgumentParser(
+        prog="python -m stages.search", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--bundle", required=True, help="the bundle that made the vectors")
+    parser.add_argument("--vectors", required=True, type=Path, help="what stages.embed --bundle wrote")
+    parser.add_argument("--query", required=True, type=Path, help="a picture")
+    parser.add_argument("-k", type=int, default=10, help="how many (default: 10)")
+    parser.add_argument("--index", type=Path, help="a folder of a FAISS index; written where it is not there")
+    parser.add_argument("--picture", type=Path, help="a PNG of what was found")
+    given = parser.parse_args(arguments)
+    bundle, gallery = load(given.bundle), read_vectors(given.vectors)
+    query = bundle.embed([given.query])
+    source = Path(described_vectors(given.vectors)["input"]).expanduser()
+    own = [row for row, name in enumerate(gallery.names or ()) if _same(source / name, given.query)]
+    k = given.k + len(own)  # the query itself is none of the answers
+    if given.k < 1 or k > len(gallery):
+        raise Refusal(f"search: -k {given.k} of {len(gallery) - len(own)} other vectors in {given.vectors}")
+    rows, similar = _found(bundle, gallery, query, k, given.index)
+    answers = [(row, value) for row, value in zip(rows, similar, strict=True) if row not in own][: given.k]
+    names = gallery.names or tuple(str(row) for row in range(len(gallery)))
+    for row, value in answers:
+        print(one_line(f"{value:.4f}  {names[row]}"))
+    if given.picture is not None:
+        _draw(bundle, given.query, [(names[row], value) for row, value in answers], source, given.picture)
+        print(one_line(f"search: {given.picture}"))
+
+
+def _found(
+    bundle: Bundle, gallery: Vectors, query: Vectors, k: int, index: Path | None
+) -> tuple[list[int], list[float]]:
+    """Rows of the gallery and their similarities, the most similar first."""
+    if index is None:
+        rows, similar = bundle.neighbors(query, gallery, k)
+    else:
+        from pipeline.bundle_search import search_index, write_index
+
+        if not index.exists():
+            index.parent.mkdir(parents=True, exist_ok=True)
+            with replaced(index) as folder:
+                about = write_index(bundle, gallery, folder)
+            recall = about["recall"]
+            told = f"recall {recall['value']:.4f} of the {recall['k']} nearest against exact search"
+            print(f"search: wrote {index}: {about['count']} vectors, {about['metric']}; {told}")
+        found = search_index(bundle, index, query, k)
+        rows, similar = found.rows, found.similar
+    return rows[0].tolist(), similar[0].tolist()
+
+
+def _same(file: Path, query: Path) -> bool:
+    try:
+        return file.samefile(query)
+    except OSError:
+        return False
+
+
+def _draw(bundle: Bundle, query: Path, answers: list[tuple[str, float]], source: Path, picture: Path) -> None:
+    """A contact sheet: the query, then what was found. Raises Refusal where the pictures have gone."""
+    wanted = {name for name, _ in answers}
+    pictures: dict[str, Pixels] = {}
+    for item in items(source):
+        if isinstance(item, Record) and item.name in wanted:
+            pictures[item.name] = on_canvas(item.content, bundle.input)
+            if len(pictures) == len(wanted):
+                break
+    gone = sorted(wanted - pictures.keys())
+    if gone:
+        raise Refusal(f"{source}: {gone[0]} is no longer there, so it cannot be shown; leave --picture out")
+    entries = [Entry([on_canvas(query, bundle.input)], ["the query", query.name])]
+    entries += [Entry([pictures[name]], [name, f"{bundle.metric} {value:.4f}"]) for name, value in answers]
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    contact_sheet(f"The {len(answers)} most similar to {query.name}, by {bundle.card.get('name')}", entries, picture)
+
+
+if __name__ == "__main__":
+    run(main)
