@@ -63,7 +63,8 @@ def main(arguments: list[str]) -> None:
         with held(lock, f"embed {output}"):
             ledger = embed_input(bundle, given.input, output, partial, given.layer, machine.chosen_workers())
     finally:
-        if not partial.exists():
+        if not list(partial.glob("*.npz")):  # nothing to go on from
+            shutil.rmtree(partial, ignore_errors=True)
             lock.unlink(missing_ok=True)
     print(one_line(f"embed {output}: {ledger.summary()}"))
     if ledger.refused:
@@ -112,7 +113,7 @@ def embed_input(bundle: Bundle, path: Path, output: Path, partial: Path, layer: 
     stored = [part_file(partial, number) for number in range(count)]
     kept = accounted(stored, ledger)
     if not kept:
-        shutil.rmtree(partial)
+        shutil.rmtree(partial)  # parts of refusals alone
         told = f" ({one_line(ledger.summary())}: {one_line(ledger.first())})" if ledger.counted() else ""
         raise Refusal(f"--input {path}: no picture in it that could be embedded{told}")
     names = (name for file in stored for name in described_part(file)["names"])

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pipeline import metrics
 from pipeline.bundle_reading import Raw, as_input, is_one, on_canvas
-from pipeline.bundle_vectors import Layer, Rows, Vectors, distances, nearest, similarities
+from pipeline.bundle_vectors import Layer, Rows, Vectors, as_tensor, distances, nearest, similarities
 from pipeline.images import Input
 from pipeline.network import Network
 from pipeline.spec import Refusal
@@ -135,7 +135,7 @@ class Bundle:
             raise Refusal(f"vectors of {vectors.shape[1]} numbers; h of this bundle has {self.width}")
         if not self.has_z:
             raise Refusal(f"vectors of layer h: {self._without_z()}")
-        h = torch.from_numpy(np.ascontiguousarray(vectors.values)).to(self.device)
+        h = as_tensor(vectors.values).to(self.device)
         parts = [self._project(h[start : start + 4096]) for start in range(0, len(h), 4096)]
         found: Rows = torch.cat(parts).cpu().numpy() if parts else np.empty((0, 1), np.float32)
         return found

@@ -10,11 +10,13 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pipeline.bundle_card import CARD
 from pipeline.spec import Refusal, nearest
 
+BLOCK = 2**22
+"""bytes"""
 Read = Callable[[str, int], bytes | None]
 """(name, most bytes) → content; None: there is no such file. Raises Refusal where there are more bytes."""
 
@@ -43,7 +45,7 @@ def reader(place: str | Path) -> Read:
             return None
         try:
             with path.open("rb") as file:
-                return _bounded(file.read(most + 1), most, str(path))
+                return _read(file, most, str(path))
         except OSError as error:
             raise Refusal(f"{path}: {(error.strerror or str(error)).lower()}") from None
 
@@ -67,7 +69,7 @@ def _remote(url: str) -> Read:
     def read(name: str, most: int) -> bytes | None:
         try:
             with system.open(f"{root.rstrip('/')}/{name}", "rb") as file:
-                return _bounded(file.read(most + 1), most, f"{url}/{name}")
+                return _read(file, most, f"{url}/{name}")
         except FileNotFoundError:
             return None
         except Refusal:
@@ -78,10 +80,15 @@ def _remote(url: str) -> Read:
     return read
 
 
-def _bounded(content: bytes, most: int, place: str) -> bytes:
-    if len(content) > most:
-        raise Refusal(f"{place}: more than the {most} bytes that it can have; copy the bundle again")
-    return content
+def _read(file: BinaryIO, most: int, place: str) -> bytes:
+    """All of a file, in blocks: what it may have can be far more than what it has."""
+    blocks, size = [], 0
+    while block := file.read(BLOCK):
+        blocks.append(block)
+        size += len(block)
+        if size > most:
+            raise Refusal(f"{place}: more than the {most} bytes that it can have; copy the bundle again")
+    return b"".join(blocks)
 
 
 def _reason(file: Path) -> str:

@@ -67,14 +67,16 @@ class Vectors:
         return self.values.dtype
 
 
+def as_tensor(rows: Rows) -> torch.Tensor:
+    """Rows as a tensor; copied only where PyTorch cannot share them."""
+    return torch.from_numpy(np.require(rows, np.float32, ["C", "W"]))
+
+
 def similarities(a: Rows, b: Rows, metric: Metric) -> Rows:
     """Similarity of each of a (A, D) to each of b (B, D): (A, B); as ``pipeline.metrics`` has it, block by block."""
-    second = torch.from_numpy(np.ascontiguousarray(b, np.float32))
+    second = as_tensor(b)
     rows = max(1, BLOCK // max(1, second.numel()))
-    parts = [
-        similarity(torch.from_numpy(np.ascontiguousarray(a[start : start + rows], np.float32)), second, metric)
-        for start in range(0, len(a), rows)
-    ]
+    parts = [similarity(as_tensor(a[start : start + rows]), second, metric) for start in range(0, len(a), rows)]
     found: Rows = torch.cat(parts).numpy() if parts else np.empty((0, len(b)), np.float32)
     return found
 

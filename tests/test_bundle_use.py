@@ -85,7 +85,8 @@ def test_the_ten_most_similar_pictures_are_told_and_drawn(embedded: Call) -> Non
     similar = bundle.similarity(vectors[3], vectors)[0]
     near = [row for row in np.argsort(-similar, kind="stable") if row != 3][:10]
     assert lines == [*(f"{similar[row]:.4f}  {row:03d}.png" for row in near), "search: out/near.png"]
-    assert Image.open("out/near.png").size[0] > 600
+    with Image.open("out/near.png") as picture:
+        assert picture.size[0] > 600
     Image.fromarray(IMAGES[3]).save("same.png")
     first = search(embedded, "-k", "1", query="same.png")[1]
     assert first == ["1.0000  003.png"], "another file of the same picture is an answer"
@@ -173,7 +174,7 @@ def test_two_bundles_are_compared_on_given_pictures(embedded: Call) -> None:
         ("b.z", "c.z"),
         ("b.h", "c.h, rows shuffled"),
     ]
-    assert rows[0]["neighbours"]["value"] > rows[2]["neighbours"]["value"]
+    assert 0 < rows[0]["cka"]["value"] < 1
 
 
 def test_a_bundle_is_the_same_space_as_its_copy(embedded: Call) -> None:
@@ -212,13 +213,14 @@ def test_a_hub_s_folder_upload_takes_it_as_it_is(tmp_path: Path, monkeypatch: py
     folder, _ = bundled(tmp_path / "b")
     sent: dict[str, bytes] = {}
 
-    def commit(self: Any, *_: Any, operations: Any, **__: Any) -> Any:
+    def commit(self: Any, *_: Any, operations: Any, **__: Any) -> None:
         for operation in operations:
             with operation.as_file() as file:
                 sent[operation.path_in_repo] = file.read()
-        return hub.CommitInfo(commit_url="https://hub/me/b/commit/1", commit_message="", commit_description="", oid="1")
 
     monkeypatch.setattr(hub.HfApi, "create_commit", commit)
+    monkeypatch.setattr(hub.HfApi, "_validate_yaml", lambda *_, **__: None)  # asks the hub
+    monkeypatch.setattr("huggingface_hub.hf_api.is_xet_available", lambda: False, raising=False)  # one commit
     hub.HfApi(token="none").upload_folder(repo_id="me/b", folder_path=folder)
     assert sent.keys() == {path.name for path in folder.iterdir()}
     (tmp_path / "down").mkdir()
