@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> None:
     trained, checked, judged = output_of("pretrain", name), output_of("check", name), output_of("judge", name)
     embedded = output_of("embed", name)
     refused = refusal_before(trained, embedded, judged)
-    for stage, folder in (("check", checked), ("judge", judged)):
+    for stage, folder in (("judge", judged), ("check", checked)):
         if refused is None and read_json(folder / "gate.json")["gate"] == "fail":
             what = "the check found a contradiction" if stage == "check" else "the audit failed a declared threshold"
             refused = {"stage": stage, "reason": f"{what}; see work/{stage}/{name}"}
