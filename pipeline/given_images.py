@@ -8,10 +8,10 @@ Legend: N pictures that are kept, D the width of h, C channels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,10 @@ from pipeline.given_encoder import GivenEncoder
 from pipeline.ledger import Ledger
 from pipeline.loading import ViewLoader
 from pipeline.looking import look
-from pipeline.recipe import kept_columns
+from pipeline.recipe import kept_columns, number_columns
 from pipeline.sharding import shard
 from pipeline.shards import Shards
-from pipeline.sources import Item
+from pipeline.sources import ColumnKind, Item
 from pipeline.spec import Refusal
 from pipeline.views import Invariance
 from pipeline.views.roles import Role
@@ -68,7 +68,7 @@ def sharded(
         canvas = canvas.model_copy(update={"range": seen.canvas.range})
     manifest = None if seen.table is None else seen.table.manifest
     own = seen.source.splits_itself or (manifest is not None and manifest.split is not None)
-    columns = tuple(kept_columns(seen))
+    columns = (*kept_columns(seen), *number_columns(seen))
     spec = DataSpec(
         source=seen.source,
         manifest=manifest,
@@ -118,15 +118,17 @@ def encode_all(
     return Encoded(np.concatenate(plain), both, np.concatenate(moments))
 
 
-def labels_of(shards: Shards) -> dict[str, tuple[str, ...]]:
-    """The label columns of classes with their names."""
-    return {name: column.classes for name, column in shards.card.columns.items() if column.kind == "class"}
-
-
-def codes_of(shards: Shards, column: str) -> npt.NDArray[np.int64]:
-    """Class codes of all pictures (N,), in the order of the vectors."""
-    parts: list[npt.NDArray[Any]] = [shards.labels(split)[column] for split in SPLITS]
-    return np.concatenate(parts).astype(np.int64)
+def texts_of(shards: Shards) -> dict[str, tuple[ColumnKind, list[str]]]:
+    """Every label column: its kind, and the label of each picture in the order of the vectors; "" where none is."""
+    parts = [shards.labels(split) for split in SPLITS]
+    found: dict[str, tuple[ColumnKind, list[str]]] = {}
+    for name, column in shards.card.columns.items():
+        values = np.concatenate([part[name] for part in parts]).tolist()
+        if column.kind == "class":
+            found[name] = ("class", ["" if code < 0 else column.classes[code] for code in values])
+        else:
+            found[name] = ("number", ["" if math.isnan(value) else repr(value) for value in values])
+    return found
 
 
 def place_of(shards: Shards, row: int) -> tuple[str, int]:

@@ -27,12 +27,15 @@ from pipeline.curation_lists import Space
 from pipeline.embeddings import Embeddings, unusable
 from pipeline.given_rows import Given, Rows
 from pipeline.neighbours import unit
-from pipeline.probes import Probe
+from pipeline.probes import FewLabels, Probe
+from pipeline.probes.strata import too_few
 from pipeline.probing import probe_layer
 
 AUDIT = Audit(samples=5000, neighbours=10, purity_at=(1, 5, 20), thresholds=(), accept=())
 K, TEMPERATURE, TEST, SEED = 20, 0.1, 0.2, 0
 """Of the kNN probe, the share of rows that probes are tested on, and the seed of all that is drawn."""
+FEW, DRAWS = (1, 10), 5
+"""Per cent of the labels that the probes with few labels are given, and draws of them."""
 ALL, LAYER = "all", "h"
 NO_VIEWS = "one vector a sample was given, and it needs two views of each (--views)"
 
@@ -94,10 +97,18 @@ def probed(space: Given, folder: Path) -> tuple[list[dict[str, Any]], list[dict[
     np.savez(folder / "labels.npz", **arrays)
     columns = {name: column.model_dump(mode="json") for name, column in space.columns.items()}
     (folder / "columns.json").write_text(json.dumps(columns), encoding="utf-8")
-    probe = Probe(labels=tuple(space.columns), k=min(K, len(parts["train"])), temperature=TEMPERATURE, few_labels=None)
+    few = _few(space, parts["train"])
+    probe = Probe(labels=tuple(space.columns), k=min(K, len(parts["train"])), temperature=TEMPERATURE, few_labels=few)
     found = probe_layer(Embeddings(folder), LAYER, probe)
     classes, numbers = ([row for row in rows if space.views or row["split"] == "test"] for rows in found)
     return classes, numbers
+
+
+def _few(space: Given, train: npt.NDArray[np.int64]) -> FewLabels | None:
+    """The probes with few labels, at the shares that leave a row of every class of some column."""
+    codes = [space.labels[name][train] for name, column in space.columns.items() if column.kind == "class"]
+    shares = tuple(share for share in FEW if any(too_few(each, share) is None for each in codes))
+    return FewLabels(percent=shares, draws=DRAWS) if shares else None
 
 
 def trained_rows(space: Given) -> npt.NDArray[np.bool_]:

@@ -17,7 +17,7 @@ from pipeline.bundle import Bundle, load
 from pipeline.drift import Drift, Reference, drift_of_channels, drift_of_vectors, summary
 from pipeline.given import read_rows
 from pipeline.given_encoder import GivenEncoder, Preprocessing, open_encoder
-from pipeline.given_images import Encoded, codes_of, encode_all, labels_of, place_of, sharded
+from pipeline.given_images import Encoded, encode_all, place_of, sharded, texts_of
 from pipeline.given_labels import matched, read_labels
 from pipeline.given_rows import Given, given
 from pipeline.machine import read_machine, settle
@@ -92,8 +92,7 @@ def _texts(shards: Shards, file: Path | None, names: list[str]) -> dict[str, tup
     if file is not None:
         labels = read_labels(file, None, "")
         return {column: (labels.kind(column), values) for column, values in matched(labels, names).items()}
-    known = labels_of(shards)
-    return {name: ("class", [classes[code] for code in codes_of(shards, name)]) for name, classes in known.items()}
+    return texts_of(shards)
 
 
 def _names(shards: Shards, count: int) -> list[str]:

@@ -17,6 +17,8 @@ GROUPS = ("patient", "patient_id", "subject", "subject_id", "group", "case", "ca
 SPLITS = ("split", "set", "subset", "partition")
 ROWS = 5000
 """rows that are looked at"""
+COUNTED = ("id", "index", "row", "key", "number", "nr", "")
+"""names of columns of numbers that count rows and say nothing of a picture"""
 
 
 @dataclass
@@ -42,7 +44,9 @@ class Table:
                 del columns[name]
         group = next((name for name in columns if name.lower() in GROUPS), None)
         classes = tuple(name for name, kind in columns.items() if kind == "class" or name == group)
-        numbers = tuple(name for name, kind in columns.items() if kind == "number" and name != group)
+        numbers = tuple(
+            name for name, kind in columns.items() if kind == "number" and name != group and name.lower() not in COUNTED
+        )
         manifest = Manifest(
             file=self.manifest.file,
             path=paths[0],

@@ -2,9 +2,10 @@
 
 A block of similarities is one matrix product. Sorting out its k largest would cost half as much as the product; so most
 of a block is only compared with a floor that its query's k nearest are expected to lie above, and the few entries above
-it are kept. The floor is a quantile of the query's similarities to a random sample of the gallery: the rank that leaves
-k rows above it but for one query in a thousand. A query that it leaves fewer is searched again without one, so the
-result is exact whatever the data.
+it are kept. The floor is a quantile of the query's similarities to a random sample of the gallery, which is its first
+block: the rank that leaves k rows above it but for one query in a thousand. A query that it leaves fewer is searched
+again without one, so the result is exact whatever the data. While the threads work on a block, they scale the rows of
+the next one.
 
 Legend: Q queries, G gallery rows, D dimensions, k neighbours; q queries and g gallery rows of a block.
 """
@@ -13,12 +14,14 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.candidates import Candidates
 from pipeline.parallel import Each, spans, workers
 
 Floats = npt.NDArray[np.float32]
@@ -32,6 +35,8 @@ KEPT = 1 << 24
 """Candidates that are kept at once: 128 MiB. More queries than that allows are searched one part after the other."""
 SAMPLE = 2048
 """Gallery rows that a floor is estimated from."""
+SCALED = 512
+"""Gallery rows that a thread scales to length one at once."""
 FEWEST = 4
 """A gallery of fewer samples than this is searched without a floor."""
 
@@ -92,14 +97,22 @@ def _search(
 ) -> None:
     """Write similarity and index (q, k) of the nearest rows of queries (q, D) of length one."""
     scratch = threading.local()
-    sample = _sample(gallery, k) if estimated else None
-    parts = [_Candidates(asked[span], k, scratch) for span in spans(len(asked), HEIGHT)]
-    if sample is not None:
-        _all(each, partial(_Candidates.expect, sample=sample[0], rank=sample[1]), parts)
-    for span in spans(len(gallery), WIDTH):
-        _all(each, partial(_Candidates.look, rows=unit(gallery[span]), first=span.start), parts)
-    _all(each, _Candidates.cut, parts)
-    for span, part in zip(spans(len(asked), HEIGHT), parts, strict=True):
+    sample = _sample(len(gallery), k) if estimated else None
+    pieces = _even(len(asked), HEIGHT)
+    parts = [Candidates(asked[span], k, 2 * k + SPARE, scratch) for span in pieces]
+    blocks = list(_blocks(len(gallery), sample))
+    ready = _Block.of(gallery, blocks[0])
+    _all(each, ready.scaling)
+    for number in range(len(blocks)):
+        block, first = ready, number == 0 and sample is not None
+        rank = sample.rank if first and sample is not None else None
+        work: list[Callable[[], None]] = [partial(part.look, block.rows, block.places, rank) for part in parts]
+        if number + 1 < len(blocks):
+            ready = _Block.of(gallery, blocks[number + 1])
+            work = [*ready.scaling, *work]
+        _all(each, work)
+    _all(each, [part.cut for part in parts])
+    for span, part in zip(pieces, parts, strict=True):
         similarity[span], index[span] = part.values[:, :k], part.places[:, :k]
     (short,) = np.nonzero((similarity == -np.inf).any(axis=1))
     if estimated and len(short):  # the sample promised too much
@@ -108,93 +121,66 @@ def _search(
         similarity[short], index[short] = again
 
 
-def _sample(gallery: Floats, k: int) -> tuple[Floats, int] | None:
-    """Random gallery rows of length one, and the rank among them that leaves k of all rows above it; None: too few.
+class _Sample(NamedTuple):
+    """Some gallery rows, and the rank among them that is expected to leave k of all rows above it."""
+
+    places: Codes
+    rank: int
+
+
+def _sample(count: int, k: int) -> _Sample | None:
+    """A random sample of ``count`` gallery rows; None: they are too few, or k is too large.
 
     Of the k nearest rows the sample holds about s = k · SAMPLE / G. The number of rows above the sample's rank r has
     the relative deviation 1 / sqrt(r), so r - 3 sqrt(r) = s keeps it above k.
     """
-    if len(gallery) < FEWEST * SAMPLE:
+    if count < FEWEST * SAMPLE:
         return None
-    rank = math.ceil((1.5 + math.sqrt(2.25 + k * SAMPLE / len(gallery))) ** 2)
+    rank = math.ceil((1.5 + math.sqrt(2.25 + k * SAMPLE / count)) ** 2)
     if rank > SAMPLE // FEWEST:
         return None
-    chosen = np.sort(np.random.default_rng(0).choice(len(gallery), SAMPLE, replace=False))
-    return unit(gallery[chosen]), rank
+    return _Sample(np.sort(np.random.default_rng(0).choice(count, SAMPLE, replace=False)), rank)
 
 
-class _Candidates:
-    """What may be among the k nearest rows of some queries: all that lies above their floors, in no order.
-
-    values (q, 2k + SPARE) similarities, -inf where nothing is; places (q, 2k + SPARE) their gallery rows; filled (q,)
-    how many columns are taken; floor (q,) no row at or below it is kept.
-    """
-
-    def __init__(self, asked: Floats, k: int, scratch: threading.local):
-        self.asked, self.k, self.scratch = asked, k, scratch
-        self.values = np.full((len(asked), 2 * k + SPARE), -np.inf, np.float32)
-        self.places = np.zeros(self.values.shape, np.int32)
-        self.filled = np.zeros(len(asked), np.int64)
-        self.floor = np.full(len(asked), -np.inf, np.float32)
-
-    def expect(self, sample: Floats, rank: int) -> None:
-        """Set each floor to the rank-th largest similarity to the sample."""
-        scores = self._scores(sample)
-        scores.partition(len(sample) - rank, axis=1)
-        self.floor = scores[:, len(sample) - rank].copy()
-
-    def look(self, rows: Floats, first: int) -> None:
-        """Keep what lies above the floor among gallery rows (g, D), whose first is row ``first``."""
-        scores = self._scores(rows)
-        for full in (False, True):
-            above = np.greater(scores, self.floor[:, None], out=self._mask(scores.shape))
-            if np.count_nonzero(above) <= above.shape[0] * self.values.shape[1]:
-                found = np.flatnonzero(above)
-                query, row = np.divmod(found, len(rows))
-                counts = np.bincount(query, minlength=len(scores))
-                if (self.filled + counts).max() <= self.values.shape[1]:
-                    starts = np.cumsum(counts) - counts
-                    slot = np.arange(len(found)) - np.repeat(starts - self.filled, counts)
-                    self.values[query, slot] = scores.reshape(-1)[found]
-                    self.places[query, slot] = row + first
-                    self.filled += counts
-                    return
-            if not full:
-                self.cut()  # which raises the floors
-        self._merge(np.where(above, scores, -np.inf), first)
-
-    def cut(self) -> None:
-        """Keep the k best of each query; the worst of k is its floor from now on."""
-        best = np.argpartition(self.values, -self.k, axis=1)[:, -self.k :]
-        self._keep(np.take_along_axis(self.values, best, 1), np.take_along_axis(self.places, best, 1))
-
-    def _merge(self, scores: Floats, first: int) -> None:
-        """Take the k best of what is kept, after ``cut``, and of a whole block (q, g), -inf where the floor bars it."""
-        both = np.concatenate([self.values[:, : self.k], scores], axis=1)
-        best = np.argpartition(both, -self.k, axis=1)[:, -self.k :]
-        old = np.take_along_axis(self.places, np.minimum(best, self.k - 1), 1)
-        self._keep(np.take_along_axis(both, best, 1), np.where(best < self.k, old, best - self.k + first))
-
-    def _keep(self, values: Floats, places: npt.NDArray[np.integer]) -> None:
-        self.values[:, : self.k], self.places[:, : self.k] = values, places
-        self.values[:, self.k :] = -np.inf
-        self.filled[:] = self.k  # places of -inf among them, where fewer were found
-        self.floor = np.maximum(self.floor, values.min(axis=1))  # -inf where there are fewer than k
-
-    def _scores(self, rows: Floats) -> Floats:
-        """Similarities (q, g) to gallery rows (g, D), in this thread's memory."""
-        if not hasattr(self.scratch, "scores"):
-            self.scratch.scores = np.empty(HEIGHT * max(WIDTH, SAMPLE), np.float32)
-            self.scratch.mask = np.empty(HEIGHT * WIDTH, np.bool_)
-        shape = (len(self.asked), len(rows))
-        scores: Floats = self.scratch.scores[: math.prod(shape)].reshape(shape)
-        return np.matmul(self.asked, rows.T, out=scores)
-
-    def _mask(self, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
-        mask: npt.NDArray[np.bool_] = self.scratch.mask[: math.prod(shape)].reshape(shape)
-        return mask
+def _blocks(count: int, sample: _Sample | None) -> Iterator[slice | Codes]:
+    """Cut ``count`` gallery rows into blocks: the sample first, then all others in their order."""
+    if sample is None:
+        yield from spans(count, WIDTH)
+        return
+    yield sample.places
+    others = np.ones(count, np.bool_)
+    others[sample.places] = False
+    for span in spans(count, WIDTH):
+        places = span.start + np.flatnonzero(others[span])
+        if len(places):
+            yield places
 
 
-def _all(each: Each, work: Callable[[_Candidates], None], parts: list[_Candidates]) -> None:
-    for _ in each(work, parts):
+def _even(count: int, most: int) -> list[slice]:
+    """Cut ``count`` rows into as few slices of at most ``most`` as there can be, all of nearly the same length."""
+    parts = -(-count // most)
+    return [slice(number * count // parts, (number + 1) * count // parts) for number in range(parts)]
+
+
+class _Block(NamedTuple):
+    """Gallery rows of length one (g, D), once ``scaling`` is done, and their places (g,)."""
+
+    rows: Floats
+    places: Codes
+    scaling: list[Callable[[], None]]
+
+    @classmethod
+    def of(cls, gallery: Floats, chosen: slice | Codes) -> _Block:
+        """The block of a slice or of some places of the gallery; its rows are empty yet."""
+        places = np.arange(chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
+        rows = np.empty((len(places), gallery.shape[1]), np.float32)
+
+        def scale(span: slice) -> None:
+            rows[span] = unit(gallery[chosen][span] if isinstance(chosen, slice) else gallery[chosen[span]])
+
+        return cls(rows, places, [partial(scale, span) for span in spans(len(places), SCALED)])
+
+
+def _all(each: Each, work: list[Callable[[], None]]) -> None:
+    for _ in each(lambda one: one(), work):
         pass

@@ -47,7 +47,7 @@ def flow(value: Any) -> str:
 def data_text(seen: Seen) -> str:
     """specs/data/NAME.yaml."""
     assert seen.canvas is not None
-    kept = kept_columns(seen)
+    kept = [*kept_columns(seen), *number_columns(seen)]
     table = seen.table
     splits_itself = seen.source.splits_itself or (table is not None and table.manifest.split is not None)
     group = None if table is None else table.group
@@ -67,10 +67,19 @@ def data_text(seen: Seen) -> str:
 
 
 def kept_columns(seen: Seen) -> list[str]:
-    """The label columns that the data spec keeps: those of classes, without the group."""
+    """The label columns of classes that the data spec keeps: all but the group."""
+    return _columns(seen, "class")
+
+
+def number_columns(seen: Seen) -> list[str]:
+    """The label columns of numbers: probed by regression, and preserved only by who enters them there."""
+    return _columns(seen, "number")
+
+
+def _columns(seen: Seen, kind: str) -> list[str]:
     kinds = {**seen.source.columns(), **({} if seen.table is None else seen.table.manifest.columns())}
     group = None if seen.table is None else seen.table.group
-    return [name for name, kind in kinds.items() if kind == "class" and name != group]
+    return [name for name, of in kinds.items() if of == kind and name != group]
 
 
 def counted(seen: Seen) -> str:
@@ -94,7 +103,7 @@ def spec_text(template: str, name: str, seen: Seen) -> str:
     text = text.replace("stages.check NAME", f"stages.check {name}")
     text = _line(text, "data", name)
     text = _line(text, "  preserves", flow(kept))
-    text = _line(text, "  labels", flow(kept))
+    text = _line(text, "  labels", flow([*kept, *number_columns(seen)]))
     if canvas.channels != 3:
         text = re.sub(r"(?m)^    - \{kind: color_jitter.*\n    - \{kind: grayscale.*\n", GREY, text, count=1)
     small, large = min(canvas.height, canvas.width), max(canvas.height, canvas.width)

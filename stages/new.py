@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 from pipeline.data import DataSpec
 from pipeline.index import NONE, read_index
 from pipeline.looking import look
-from pipeline.recipe import counted, data_text, kept_columns, spec_text
+from pipeline.recipe import counted, data_text, kept_columns, number_columns, spec_text
 from pipeline.sources import Record
 from pipeline.spec import Refusal, SpecError, nearest, read_spec, read_yaml
 from pipeline.specification import data_file_of, faults_of, user_files
@@ -93,7 +93,7 @@ def _seen(name: str, path: str) -> _Start:
     files = {SPECS / f"{name}.yaml": spec_text(template, name, seen), SPECS / "data" / f"{name}.yaml": data_text(seen)}
     assert seen.canvas is not None
     canvas = f"{seen.canvas.height}x{seen.canvas.width}, {seen.canvas.channels} channel(s)"
-    labels = ", ".join(kept_columns(seen)) or "none"
+    labels = ", ".join([*kept_columns(seen), *(f"{name} (numbers)" for name in number_columns(seen))]) or "none"
     said = [f"found {seen.words}: {counted(seen)}; canvas {canvas}; labels: {labels}", *seen.remarks]
     return _Start(files, name, str(seen.raw), said)
 

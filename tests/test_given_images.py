@@ -86,6 +86,22 @@ def test_an_archive_a_table_and_declared_views(place, call: Call):  # noqa: F811
     assert {row["size"] for row in lines_of("out/rows.csv")} == {"0", "1", "2"}
 
 
+def test_numbers_of_a_table_beside_the_pictures_are_read_by_regression(place, call: Call):  # noqa: F811
+    photographs(Path("raw"), 30)
+    names = [f"{name}/{number:02d}.png" for name in ("dark", "light") for number in range(30)]
+    brightness = [np.asarray(Image.open(f"raw/{name}")).mean() + 0.25 for name in names]
+    table = "".join(f"{name},{value:.3f}\n" for name, value in zip(names, brightness, strict=True))
+    Path("raw/table.csv").write_text("file,brightness\n" + table)
+    arguments = ["--encoder", "timm:test_resnet", "--weights", "none", "--size", "32", "--images", "raw"]
+    code, lines = call("audit", *arguments, "--output", "out")
+    assert code == 0, lines
+    assert "labels: label, brightness" in "\n".join(lines)
+    (row,) = [row for row in read("out/figures.json")["numbers"] if row["control"] is None]
+    assert row["label"] == "brightness"
+    assert row["r2_low"] > 0
+    assert {float(row["brightness"]) for row in lines_of("out/rows.csv")} == {round(each, 3) for each in brightness}
+
+
 def test_own_weights_are_taken_and_others_refused(place, call: Call):  # noqa: F811
     import timm
     from safetensors.torch import save_file

@@ -166,6 +166,7 @@ def test_webdataset_shards() -> None:
         "classes": ["cls", "site"],
         "numbers": ["age"],
     }
+    assert data["labels"] == spec()["probe"]["labels"] == ["cls", "site", "age"]
 
 
 def test_arrays_with_labels() -> None:
@@ -208,9 +209,11 @@ def test_a_table_beside_the_pictures_with_a_group() -> None:
         }
         assert data["manifest"] == table
         assert (data["labels"], data["split"]["group"]) == (
-            ["label", "finding"] if data["source"]["classes"] else ["finding"],
+            ["label", "finding", "age"] if data["source"]["classes"] else ["finding", "age"],
             "patient",
         )
+        assert spec()["probe"]["labels"] == data["labels"]  # numbers are read back as well
+        assert spec()["space"]["preserves"] == data["labels"][:-1]  # and demanded of nobody
         for file in ("specs/mine.yaml", "specs/data/mine.yaml"):
             Path(file).unlink()
         shutil.copy(ROOT / "specs" / "index.yaml", "specs/index.yaml")
@@ -219,9 +222,11 @@ def test_a_table_beside_the_pictures_with_a_group() -> None:
 def test_a_table_with_its_own_split_has_its_group_examined() -> None:
     files = {f"p/{number:03d}.png": picture(number) for number in range(60)}
     fill(Path("raw"), files)
-    rows = [f"{name},{'train' if number % 3 else 'test'},q{number // 4}" for number, name in enumerate(files)]
-    Path("raw/table.csv").write_text("image,split,patient\n" + "\n".join(rows) + "\n")
-    assert new("raw")["split"] == {"test": None, "seed": None, "group": "patient"}
+    rows = [f"{n},{name},{'train' if n % 3 else 'test'},q{n // 4}" for n, name in enumerate(files)]
+    Path("raw/table.csv").write_text("id,image,split,patient\n" + "\n".join(rows) + "\n")
+    data = new("raw")
+    assert data["split"] == {"test": None, "seed": None, "group": "patient"}
+    assert data["manifest"]["numbers"] == []  # a count of rows says nothing of a picture
     note = json.loads(Path("out/ledger.json").read_text())["notes"][0]
     assert note.startswith("column 'patient': 15 of 15 values have pictures on both sides of the given split")
 

@@ -3,8 +3,9 @@
 import pytest
 
 from pipeline.audit import Audit
+from pipeline.audit.evidence import SLACK
 from pipeline.audit.judge import Measured, judge
-from pipeline.audit.reasons import COSTLY, FLAT, POINT, SLACK, STILL, diagnose
+from pipeline.audit.reasons import COSTLY, FLAT, POINT, STILL, diagnose
 from pipeline.spec import parse
 
 GOOD = {

@@ -82,7 +82,8 @@ def test_a_sample_that_promises_too_much_is_searched_again(monkeypatch):
     small_blocks(monkeypatch)
     gallery, queries = space(400, 6), space(20, 6, 1)
     real, again = neighbours._search, []
-    monkeypatch.setattr(neighbours, "_sample", lambda gallery, k: (unit(queries[:1]), 1))  # a floor of 1 for the first
+    best = np.array([(unit(gallery) @ unit(queries)[0]).argmax()])  # nothing lies above the first query's floor
+    monkeypatch.setattr(neighbours, "_sample", lambda count, k: neighbours._Sample(best, 1))
     monkeypatch.setattr(
         neighbours, "_search", lambda *given, **how: again.append(how.get("estimated", True)) or real(*given, **how)
     )

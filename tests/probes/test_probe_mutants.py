@@ -50,20 +50,22 @@ def alone(test: Callable[[], object]) -> Law:
     return lambda _, __: test()
 
 
-NEAR, PROBES = "pipeline.neighbours", "pipeline.probes."
+NEAR, FOUND, PROBES = "pipeline.neighbours", "pipeline.candidates", "pipeline.probes."
 WRONG = (
     Wrong("a short query is not searched again", NEAR, "if estimated and len(short):", "if False:", orders),
-    Wrong("places of a later block are those of the first", NEAR, "= row + first", "= row", blocks),
-    Wrong("a merged block has the places of the first", NEAR, "best - self.k + first", "best - self.k", blocks),
-    Wrong("a full query is not cut back", NEAR, "self.cut()  # which raises the floors", "pass", blocks),
+    Wrong("places of a later block are those of the first", FOUND, "= places[row]", "= row", blocks),
+    Wrong("a merged block has the places of the first", FOUND, "places[np.maximum(best - self.k, 0)]", "best", blocks),
+    Wrong("the sample is searched twice", NEAR, "others[sample.places] = False", "pass", blocks),
+    Wrong("the sample is not searched", NEAR, "yield sample.places", "yield sample.places[:1]", blocks),
+    Wrong("a full query is not cut back", FOUND, "self.cut()  # which raises the floors", "pass", blocks),
     Wrong(
         "a merged block may lie below the floor",
-        NEAR,
-        "np.where(above, scores, -np.inf), first",
-        "scores, first",
+        FOUND,
+        "np.where(above, scores, -np.inf), places",
+        "scores, places",
         lambda _, patch: knn.test_a_sample_that_promises_too_much_is_searched_again(patch),
     ),
-    Wrong("the floor is the best of k", NEAR, "values.min(axis=1))", "values.max(axis=1))", blocks),
+    Wrong("the floor is the best of k", FOUND, "values.min(axis=1))", "values.max(axis=1))", blocks),
     Wrong("lengths are not taken out", NEAR, "scaled /= np.where(lengths > 0, lengths, 1)", "pass", blocks),
     Wrong(
         "every neighbour has one vote",
