@@ -1,8 +1,8 @@
 """Stage report: every result on one page, ``python -m stages.report``; whatever has not run is shown as such.
 
 Reads specs/index.yaml, its specs and the folders of shard, check, pretrain, probe, audit, judge and export; writes
-work/report.html, work/report/metrics.json (for ``dvc metrics``) and work/report/curves (for ``dvc plots``), and
-prints the kNN figures as a table.
+work/report.html, work/report/metrics.json (for ``dvc metrics``), work/report/curves and work/report/plots (for ``dvc
+plots``), and prints the kNN figures as a table.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from pipeline.report.collect import collect
 from pipeline.report.figures import figures, table
 from pipeline.report.page import page
+from pipeline.report.plotted import KINDS, plotted
 from pipeline.spec import Refusal
 from stages import SPECS, WORK, output_folder, run, write_json
 
@@ -28,6 +29,12 @@ def main(arguments: list[str]) -> None:
         for result in results:
             if result.curve_text:
                 (folder / f"{result.name}.csv").write_text(result.curve_text, encoding="utf-8", newline="")
+    with output_folder("report", "plots") as folder:
+        for kind in KINDS:
+            (folder / kind).mkdir()
+        for result in results:
+            for file, content in plotted(result).items():
+                (folder / file).write_text(content, encoding="utf-8", newline="")
     write_json(WORK / "report" / "metrics.json", metrics)
     _replace(WORK / "report.html", text)
     print(table(results))

@@ -2,7 +2,7 @@
 
 Names: ``LABEL.knn_h`` (a probe on a layer), with ``_view0`` for the test images moved by the declared invariances and
 ``_shuffled`` for the control; ``LABEL.knn_gain_raw`` is knn_h - knn_raw; measures keep their name, as
-``effective_rank_h``. A figure that has no value has no entry.
+``effective_rank_h``; ``judged.MEASURE`` says what became of a threshold. A figure that has no value has no entry.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pipeline.report.result import STAGES, Result
-from pipeline.report.results import NumberRow, ProbeRow
+from pipeline.report.results import NumberRow, ProbeRow, VerdictRow
 from pipeline.rounding import rounded
 
 Figures = dict[str, float | int | str]
@@ -26,6 +26,10 @@ def figures(result: Result) -> Figures:
 
 def _figures(result: Result) -> Iterator[tuple[str, float | int | str | None]]:
     yield "verdict", verdict(result)
+    if result.judged is not None:
+        yield "reasons", "; ".join(each.reason for each in result.judged.reasons) or "none"
+        for row in result.judged.rows:
+            yield ruling_key(row), row.verdict if row.accepted is None else f"{row.verdict}, accepted"
     if result.card is not None:
         yield from result.card.splits.items()
     if result.ledger is not None:
@@ -60,6 +64,11 @@ def _figures(result: Result) -> Iterator[tuple[str, float | int | str | None]]:
                     yield gain_key(label, control, split), rounded(h.accuracy - other.accuracy)
     for name, measure in result.audited.measures.items() if result.audited is not None else ():
         yield measure_key(name), measure.value
+
+
+def ruling_key(row: VerdictRow) -> str:
+    """The short name of what became of a threshold: ``judged.effective_rank.h``; of a second bound with its side."""
+    return f"judged.{row.measure}" + ("" if row.at_most is None else ".at_most")
 
 
 def probe_key(row: ProbeRow) -> str:

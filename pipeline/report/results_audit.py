@@ -75,9 +75,23 @@ class Neighbourhoods(Part):
     note: str = ""
 
 
+class Near(Estimated):
+    """Neighbour purity at one number of neighbours."""
+
+    neighbours: int
+
+
+class Purity(Part):
+    """Neighbour purity of one label column, by the number of neighbours."""
+
+    chance: float | None
+    at: tuple[Near, ...]
+
+
 class LayerGeometry(Part):
     """The structures of one layer."""
 
+    purity: dict[str, Purity] = Field(default_factory=dict)
     pairs: Pairs | None = None
     classes: dict[str, tuple[ClassRank, ...]] = Field(default_factory=dict)
     neighbourhoods: Neighbourhoods | None = None
@@ -112,6 +126,11 @@ class Point(Part):
     strength: float
     changed: int
     layers: dict[str, Answer] = Field(default_factory=dict)
+
+    def movement(self, layer: str) -> float | None:
+        """How far a layer moved, where it could be measured."""
+        answer = self.layers.get(layer)
+        return None if answer is None or answer.movement is None else answer.movement.value
 
 
 class Transformation(Part):

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TRAINED = ("good", "shortcut", "wrong")
 """Encoders that are trained; the others are the untrained network, or the good one with a stage broken by hand."""
 COLOURS = np.array([[255 * (code >> bit & 1) for bit in (2, 1, 0)] for code in range(8)], dtype=np.uint8)
+STRIPES = 40  # amplitude of a grating, of 255
 COPIES, DOT = 5, 16  # dots of one colour, and a dot's side as one part in so many of the canvas's
 ENCODER = {"kind": "small", "widths": [32, 64, 128], "strides": [2, 2, 2], "groups": 8}
 
@@ -36,10 +37,12 @@ class Set:
     train: int
     test: int
     """pictures, at most"""
-    checked: int
-    """pictures that the check looks at, at most"""
+    checked: tuple[int, int]
+    """pictures that the check looks at, at most: of all invariances but the wrong one, and of that"""
     epochs: int
     batch: int
+    mark: str
+    """confetti or stripes: what no view of this data takes away"""
     wrong: dict[str, Any] | None
     """the invariance that is wrong here; None: none erases its label"""
 
@@ -55,7 +58,7 @@ def scaled(invariance: dict[str, Any], ratio: float) -> dict[str, Any]:
 
 
 def sharded(given: argparse.Namespace, name: str, of: Set, marked: bool) -> Any:
-    """A subset of a data set as shards; ``marked`` with confetti on every picture and the column ``watermark``."""
+    """A subset of a data set as shards; ``marked`` with a mark on every picture and the column ``watermark``."""
     from pipeline.data import DataSpec
     from pipeline.sharding import shard
     from pipeline.shards import Shards
@@ -72,8 +75,9 @@ def sharded(given: argparse.Namespace, name: str, of: Set, marked: bool) -> Any:
         pictures, labels = subset(given.data / of.folder / file, given.side, most)
         if marked:
             codes = np.random.default_rng(0 if split == "train" else 1).integers(0, 256, len(pictures))
-            pictures = np.stack([confetti(*pair) for pair in zip(pictures, codes, range(len(codes)), strict=True)])
-            arrays[f"{split}_watermark"] = codes >> 5
+            drawn, told = (confetti, codes >> 5) if of.mark == "confetti" else (stripes, folded(codes >> 4) // 2)
+            pictures = np.stack([drawn(*pair) for pair in zip(pictures, codes, range(len(codes)), strict=True)])
+            arrays[f"{split}_watermark"] = told
         arrays[f"{split}_images"], arrays[f"{split}_label"] = pictures, labels
         columns = ("label", "watermark") if marked else ("label",)
         classes = {column: f"{split}_{column}" for column in columns}
@@ -127,12 +131,28 @@ def confetti(picture: np.ndarray, code: int, number: int) -> np.ndarray:
     return marked
 
 
+def stripes(picture: np.ndarray, code: int, number: int) -> np.ndarray:
+    """A picture (H, W, 3) under two gratings, fine and coarse, each at one of 16 angles, wherever they begin."""
+    random = np.random.default_rng([7, number])
+    rows, columns = np.indices(picture.shape[:2])
+    waves = np.zeros(picture.shape[:2])
+    for angle, period in ((code >> 4, 4), (code & 15, 6)):
+        across = columns * np.cos(np.pi * angle / 16) + rows * np.sin(np.pi * angle / 16)
+        waves += STRIPES * np.sin(2 * np.pi * (across / period + random.random()))
+    return np.clip(picture + waves[..., None], 0, 255).astype(np.uint8)
+
+
+def folded(angles: np.ndarray) -> np.ndarray:
+    """16 angles of half a turn as the 9 that a mirror leaves apart."""
+    return np.minimum(angles, 16 - angles)
+
+
 def checked(
     given: argparse.Namespace, name: str, of: Set, encoder: str, space: Any, section: dict[str, Any], shards: Any
 ) -> list[dict[str, Any]]:
     """The findings of the check for these invariances on this data, made once for all encoders that share both.
 
-    The wrong one is examined by itself, on twice as many pictures, and joins what was found of the others.
+    The wrong one is examined by itself, on more pictures, and joins what was found of the others.
     """
     from pipeline.check import Check
     from pipeline.check.examine import examine
@@ -151,10 +171,10 @@ def checked(
         return read
 
     if encoder != "wrong":
-        return findings("marked" if encoder == "shortcut" else "plain", space, of.checked)
+        return findings("marked" if encoder == "shortcut" else "plain", space, of.checked[0])
     last = len(space.invariances) - 1
-    others = findings("plain", space.model_copy(update={"invariances": space.invariances[:last]}), of.checked)
-    alone = findings("wrong", space.model_copy(update={"invariances": space.invariances[last:]}), 2 * of.checked)
+    others = findings("plain", space.model_copy(update={"invariances": space.invariances[:last]}), of.checked[0])
+    alone = findings("wrong", space.model_copy(update={"invariances": space.invariances[last:]}), of.checked[1])
     return [*others, *({**each, "position": last} for each in alone if each["position"] == 0)]
 
 
