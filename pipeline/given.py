@@ -29,7 +29,7 @@ def read_rows(file: Path, count: int | None = None, of: Path | None = None) -> R
     rows = read_array(file, dimensions=2)
     if rows.ndim != 2 or not rows.size:
         shape = " x ".join(map(str, rows.shape))
-        flat = f"; save it as rows.reshape({len(rows)}, -1)" if rows.ndim > 2 and rows.size else ""
+        flat = f"; save it as rows.reshape({len(rows)}, -1)" if rows.ndim not in (0, 2) and rows.size else ""
         raise Refusal(f"{file}: an array of {shape or 'one number'}, not one vector a row (N, D){flat}")
     if rows.dtype.kind not in "fiu":
         raise Refusal(f"{file}: holds {rows.dtype}, not real numbers; save float32")

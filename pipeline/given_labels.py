@@ -122,9 +122,14 @@ def _lines(file: Path) -> list[list[str]]:
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)
     try:
-        lines = [[cell.strip() for cell in line] for line in csv.reader(io.StringIO(text), delimiter=delimiter) if line]
+        lines = [[cell.strip() for cell in line] for line in csv.reader(io.StringIO(text), delimiter=delimiter)]
     except csv.Error as error:
         raise Refusal(f"{file}: is no CSV: {error}") from None
+    while lines and not lines[-1]:
+        lines.pop()
+    if max(map(len, lines), default=0) == 1:  # in a table of one column an empty line is a missing label
+        lines = [line or [""] for line in lines]
+    lines = [line for line in lines if line]
     if not lines:
         raise Refusal(f"{file}: is empty")
     return lines

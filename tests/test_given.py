@@ -64,7 +64,7 @@ def broken(tmp_path):
     (tmp_path / "h.pt").write_bytes(b"x")
     (tmp_path / "folder.npy").mkdir()
     return {
-        "flat.npy": "an array of 4, not one vector a row",
+        "flat.npy": "an array of 4, not one vector a row (N, D); save it as rows.reshape(4, -1)",
         "deep.npy": "save it as rows.reshape(4, -1)",
         "none.npy": "an array of 0 x 3",
         "words.npy": "not real numbers",
@@ -108,6 +108,8 @@ TABLES = {
         {"age": ROWS, "weight": ["5", "6", "5"]},
         [],
     ),
+    "a missing label of one column": ("cat\n\ncat\n", {"label": ["cat", "", "cat"]}, []),
+    "empty lines at the end": ("a,cat\n\nb,dog\nc,cat\n\n\n", {"label": ANIMALS}, ["a", "b", "c"]),
     "a missing label": ("a,cat\nb,\nc,cat\n", {"label": ["cat", "", "cat"]}, ["a", "b", "c"]),
     "tabs, a byte order mark, quotes": (
         '\ufeffid\tkind\n1\t"big\tcat"\n2\tdog\n3\tdog\n',

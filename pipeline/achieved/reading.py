@@ -36,7 +36,9 @@ class Smoother:
     """Training rows (n, D), decomposed once: fits any targets at any strength."""
 
     def __init__(self, rows: Tensor):
-        rows = rows.double()
+        largest = float(rows.abs().max())
+        self.unit = largest if largest > 0 else 1.0  # so that no scale of the features makes them constant
+        rows = rows.double() / self.unit
         self.mean, spread = rows.mean(0), rows.std(0, correction=0)
         self.scale = torch.where(spread > 1e-6 * self.mean.abs() + 1e-12, spread, torch.inf)  # a constant tells nothing
         self.rows = (rows - self.mean) / self.scale
@@ -71,7 +73,7 @@ class Smoother:
 
     def scores(self, rows: Tensor, weights: Tensor, offset: Tensor) -> Tensor:
         """Test rows (m, D) → scores (m, K)."""
-        return ((rows.double() - self.mean) / self.scale) @ weights + offset
+        return ((rows.double() / self.unit - self.mean) / self.scale) @ weights + offset
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,14 @@ class Evidence:
         less = high is not None and any(rival is not None and high < rival for rival in rivals)
         return less or not self.gained(name)
 
+    def outdone(self, name: str, other: str) -> bool:
+        """Whether training has added more of another skill, and h reads no more than the pixels or cheap probes."""
+        low, family = self.low(name), name.removesuffix(".h")
+        rivals = [self.high(f"{family}.{control}") for control in ("raw", "cheap")]
+        ahead = low is not None and all(rival is None or low > rival for rival in rivals)
+        own, least = self.value(f"{GAIN}.{readable_of(name)}"), self.low(f"{GAIN}.{readable_of(other)}")
+        return not ahead and own is not None and least is not None and least > own
+
     def against(self, name: str) -> str:
         """How well a skill of h reads, beside the untrained network, in words."""
         own, control = self.value(name), self.value(name.removesuffix(".h") + ".untrained")

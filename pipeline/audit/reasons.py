@@ -8,7 +8,8 @@ shortcuts. What counts as better, and what h lacks, is said in ``evidence``.
 | fully collapsed | ``spread`` of h or z below POINT, and a tenth of the untrained network's |
 | dimensionally collapsed | ``effective_rank.h`` below FLAT, and below FEWER of the untrained network's |
 | untrained-like | h neither matches views nor reads what is preserved better than the untrained network |
-| shortcut | h matches views better than untrained, lacks all that is preserved, and has gained an undeclared label |
+| shortcut | h matches views better than untrained, has gained an undeclared label, and lacks all that is preserved |
+| shortcut | the same, but h has gained less of what is preserved, and is not ahead of pixels and cheap probes in it |
 | wrongly invariant | an invariance costs cheap probes COSTLY of a preserved label; h has it, and lacks the label |
 | lost | a preserved name is read less well from h than from the untrained network |
 | not achieved | a declared invariance moves h further than to another sample (it may have acted on every view) |
@@ -90,14 +91,19 @@ def _untrained(of: Evidence) -> Iterator[Reason]:
 
 def _shortcut(of: Evidence) -> Iterator[Reason]:
     labels = of.labels()
-    if not labels or not of.better("matching.h") or not all(of.lacking(name) for name in labels):
+    if not labels or not of.better("matching.h"):
         return
+    lacking = all(of.lacking(name) for name in labels)
     instead = "; ".join(of.against(name) for name in labels)
     names = sorted(name for name in of.measured if name.startswith(f"{DETAIL}.") and name.endswith(".h"))
     kept = [name for name in names if of.gained(name)]
     for name in sorted(kept, key=lambda name: -(of.value(f"{GAIN}.{readable_of(name)}") or 0.0)):
-        sentence = f"{readable_of(name)} is readable instead of the label: {of.against(name)}; {instead}"
-        yield _reason("shortcut", sentence, name, *labels, "matching.h")
+        if lacking or all(of.outdone(label, name) for label in labels):
+            what = readable_of(name)
+            told = f"{what} is readable instead of" if lacking else f"training has added more of {what} than of"
+            yield _reason("shortcut", f"{told} the label: {of.against(name)}; {instead}", name, *labels, "matching.h")
+    if not lacking:
+        return
     strong = (of.low("matching.h") or 0.0) > STRONG
     if strong and not kept and not any(of.gained(name) for name in labels):
         matched = share(of.value("matching.h"))

@@ -26,6 +26,10 @@ CONSTANT = 1e-6
 """A dimension whose deviation is below this share of its mean says nothing but rounding; it counts as 0 throughout."""
 
 
+MILD = 40
+"""Binary orders of magnitude about 1 within which features are taken as they are: no product of them leaves float32."""
+
+
 @dataclass(frozen=True)
 class Standard:
     """Training rows (N, D), standardised, and what they were standardised by: centre (D,) and scale (D,)."""
@@ -33,29 +37,34 @@ class Standard:
     rows: Floats
     centre: Floats
     scale: Floats
+    orders: npt.NDArray[np.int64] | None = None
+    """(D,) the power of two that is taken out of each feature first, which changes no digit of it; None: none is"""
 
     def scores(self, features: Floats, weights: Floats, offsets: Numbers) -> Floats:
         """Apply coefficients (D, K) of standardised features, and offsets (K,), to raw features (M, D): (M, K)."""
         folded = weights / self.scale[:, None]  # (D, K)
         scores = np.empty((len(features), weights.shape[1]), np.float32)
         for span in blocks(*features.shape):
-            scores[span] = (features[span] - self.centre) @ folded + offsets
+            scores[span] = (_without(features[span], self.orders) - self.centre) @ folded + offsets
         return scores
 
 
 def standardise(features: Floats, each: Each) -> Standard:
     """Standardise training rows (N, D) of finite numbers by their own mean and deviation."""
     parts = blocks(*features.shape)
+    largest = functools.reduce(np.maximum, each(lambda span: np.abs(features[span]).max(axis=0), parts))  # (D,)
+    found = np.where(largest > 0, np.frexp(largest)[1], 0)
+    orders = found if (np.abs(found) > MILD).any() else None
 
     def summed(span: slice) -> Numbers:
-        total: Numbers = features[span].sum(axis=0, dtype=np.float64)
+        total: Numbers = _without(features[span], orders).sum(axis=0, dtype=np.float64)
         return total
 
     centre = (_total(each(summed, parts)) / len(features)).astype(np.float32)
     rows = np.empty(features.shape, np.float32)
 
     def centred(span: slice) -> Numbers:
-        np.subtract(features[span], centre, out=rows[span])
+        np.subtract(_without(features[span], orders), centre, out=rows[span])
         squares: Numbers = np.einsum("nd,nd->d", rows[span], rows[span], dtype=np.float64)
         return squares
 
@@ -67,7 +76,13 @@ def standardise(features: Floats, each: Each) -> Standard:
 
     for _ in each(scaled, parts):
         pass
-    return Standard(rows, centre, scale)
+    return Standard(rows, centre, scale, orders)
+
+
+def _without(features: Floats, orders: npt.NDArray[np.int64] | None) -> Floats:
+    """Features (M, D) / 2**orders (D,)."""
+    scaled: Floats = features if orders is None else np.ldexp(features, -orders)
+    return scaled
 
 
 def _total(parts: Iterable[Numbers]) -> Numbers:

@@ -108,6 +108,17 @@ def test_a_constant_direction_is_no_nuisance():
     assert found.disentanglement > 0.9
 
 
+def test_the_unit_of_the_codes_changes_nothing():
+    values = independent(3)
+    codes = values @ np.random.default_rng(5).normal(size=(3, 4))
+    columns = {"a": values[:, 0], "b": values[:, 1]}
+    plain = factors(codes, columns)
+    for scale in (1e-30, 1e30):
+        found = factors(scale * codes, columns)
+        assert found.disentanglement == pytest.approx(plain.disentanglement)
+        assert found.mig == pytest.approx(plain.mig)
+
+
 def test_the_l1_weights_are_those_of_scikit_learn():
     random = np.random.default_rng(0)
     rows = random.normal(size=(300, 20)) @ random.normal(size=(20, 20))

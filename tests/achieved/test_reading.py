@@ -123,3 +123,12 @@ def test_a_class_that_only_the_test_rows_have_is_never_right():
     made = question(code("x", train), code("x", test))
     (worth,) = read(gaussian(60, 3), gaussian(60, 3), [made])
     assert float(worth[test == 2].max()) < 0
+
+
+def test_no_scale_of_the_features_makes_them_constant():
+    train, test = gaussian(100, 4), gaussian(80, 4)
+    asked = [question(number("there", train[:, :2]), number("there", test[:, :2]))]
+    (plain,) = read(train, test, asked)
+    for scale in (1e-30, 1e30):
+        (scaled,) = read((scale * train).float(), (scale * test).float(), asked)
+        torch.testing.assert_close(scaled, plain, rtol=1e-3, atol=1e-4)

@@ -94,8 +94,9 @@ def test_what_is_readable_instead_of_the_label_is_the_shortcut():
 
 
 def test_a_label_below_the_pixels_is_lacking_though_it_has_gained_and_a_cost_explains_nothing_then():
-    (found,) = reasons(preserved__label__h=0.6, preserved__label__raw=0.75, detail__mark__h=0.3)
+    (found,) = reasons(preserved__label__h=0.6, preserved__label__raw=0.75, detail__mark__h=0.17)
     assert found["reason"] == "shortcut"
+    assert "mark is readable instead of the label" in found["sentence"]
 
 
 def test_a_shortcut_that_no_column_tells_is_told_as_unknown():
@@ -107,6 +108,15 @@ def test_a_shortcut_that_no_column_tells_is_told_as_unknown():
 
 def test_a_detail_beside_a_label_that_is_read_is_no_shortcut():
     assert reasons(detail__mark__h=0.99) == []
+
+
+def test_a_detail_that_training_has_added_more_of_than_a_label_that_cheap_probes_read_as_well_is_the_shortcut():
+    level = {"preserved__label__h": 0.85, "preserved__label__untrained": 0.7}  # as cheap probes, and more than before
+    (found,) = reasons(**level, detail__mark__h=0.4)
+    assert found["reason"] == "shortcut"
+    assert "training has added more of mark than of the label" in found["sentence"]
+    assert reasons(**level, detail__mark__h=0.2) == []  # less was added of it than of the label
+    assert reasons(**level, detail__mark__h=0.4, preserved__label__cheap=0.8) == []  # h is ahead of cheap probes
 
 
 def test_a_label_that_an_invariance_erases_and_h_lacks_is_wrongly_invariant():

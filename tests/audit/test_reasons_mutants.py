@@ -46,8 +46,8 @@ WRONG = (
     Wrong(
         "a detail is a shortcut though the label is read",
         "reasons",
-        "not all(of.lacking(name) for name in labels)",
-        "False",
+        "lacking or all(of.outdone(label, name) for label in labels)",
+        "True",
         reasons.test_a_detail_beside_a_label_that_is_read_is_no_shortcut,
     ),
     Wrong(
@@ -70,6 +70,20 @@ WRONG = (
         'low = self.low(f"{GAIN}.{readable_of(name)}")',
         'low = self.high(f"{GAIN}.{readable_of(name)}")',
         reasons.test_an_interval_that_touches_is_no_difference,
+    ),
+    Wrong(
+        "whoever is ahead of cheap probes is outdone all the same",
+        "evidence",
+        "return not ahead and own",
+        "return own",
+        reasons.test_a_detail_that_training_has_added_more_of_than_a_label_that_cheap_probes_read_as_well_is_the_shortcut,
+    ),
+    Wrong(
+        "what was added less outdoes the label",
+        "evidence",
+        "and least > own",
+        "",
+        reasons.test_a_detail_that_training_has_added_more_of_than_a_label_that_cheap_probes_read_as_well_is_the_shortcut,
     ),
     Wrong(
         "a label below the pixels is not lacking",

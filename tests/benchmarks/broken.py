@@ -1,6 +1,6 @@
 """Good and broken encoders, made on purpose, and whether the verdict tells them apart and names the right reason.
 
-    python tests/benchmarks/broken.py --data ../shared/data --seed 1
+    python tests/benchmarks/broken.py --data ../shared/data --seed 2
 
 On photographs (CIFAR-10), stained blood cells and satellite tiles, with the invariances of specs/examples (lengths in
 pixels scaled to the side) and a ``small`` encoder of widths 32, 64, 128. What is done is not done again: ``--work``
@@ -18,8 +18,8 @@ keeps what runs share, ``--again`` names what is redone.
   tolerates, and go without.
 
 Every encoder goes through the stages' own functions: check, embedding, audit, judge. Thresholds are the same for all
-encoders of a data set. They and the rules of diagnosis were settled on runs of seed 0; results/broken.json and
-broken.md beside this file are of seed 1, which was run once after that. Each run carries a digest of what it was judged
+encoders of a data set. They and the rules of diagnosis were settled on runs of seeds 0 and 1; results/broken.json and
+broken.md beside this file are of seed 2, which was run once after that. Each run carries a digest of what it was judged
 by, and ``tests/audit/test_broken_spaces.py`` judges the committed measures again.
 """
 
@@ -81,22 +81,21 @@ EXPECTED = {
     "wrong": "wrongly invariant",
 }
 """The reason that must be named first; of good: none."""
-COMMON = [
-    {"measure": "effective_rank.h", "at_least": 2.2},
-    {"measure": "gain.label", "at_least": 0.02},
-]
+COMMON = [{"measure": "effective_rank.h", "at_least": 2.2}]
 THRESHOLDS: dict[str, list[dict[str, Any]]] = {
     "cifar10": [
+        {"measure": "gain.label", "at_least": 0.02},
         {"measure": "matching.h", "at_least": 0.16},
         {"measure": "neighbour_purity.label.h", "at_least": 0.22},
     ],
     "blood_cells": [
+        {"measure": "gain.label", "at_least": 0.02},
         {"measure": "matching.h", "at_least": 0.5},
         {"measure": "preserved.label.h", "at_least": 0.64},  # cheap probes: 0.73 of colour, 0.55 of gray
     ],
     "satellite": [
         {"measure": "matching.h", "at_least": 0.25},
-        {"measure": "neighbour_purity.label.h", "at_least": 0.69},
+        {"measure": "neighbour_purity.label.h", "at_least": 0.69},  # 262 test tiles are too few for a gain
     ],
 }
 READ = ("spread", "effective_rank", "matching", "preserved", "detail", "gain", "costs", "movement", "boundary")
@@ -112,7 +111,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=list(SETS))
     parser.add_argument("--encoders", nargs="+", choices=tuple(EXPECTED), default=list(EXPECTED))
     parser.add_argument("--side", type=int, default=32, help="of the canvas, pixels")
-    parser.add_argument("--seed", type=int, default=1, help="of weights, order and views")
+    parser.add_argument("--seed", type=int, default=2, help="of weights, order and views")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--work", type=Path, default=ROOT / "work" / "broken", help="what runs share")
     parser.add_argument("--out", type=Path, default=HERE / "results")

@@ -216,7 +216,18 @@ def test_units_of_a_feature_change_no_answer():
     ).all()
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, 1e4, -1e30])
+@pytest.mark.parametrize("scale", [1e-40, 1e-30, 1e30, 1e37])
+def test_no_scale_of_the_features_is_too_small_or_too_large(scale):
+    features, labels = grouped(90, 6, 3, apart=2)
+    scaled = (features * scale).astype(np.float32)
+    assert np.isfinite(scaled).all()
+    probe, plain = fit_linear(scaled, labels, 0.01), fit_linear(features, labels, 0.01)
+    np.testing.assert_allclose(probe.weights, plain.weights, rtol=1e-2, atol=1e-3)  # 1e-40 has few digits
+    assert (probe.predict(scaled) == plain.predict(features)).mean() > 0.95
+    assert fit_linear(features, labels, 0.01).standard.orders is None  # usual features are taken as they are
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 1e4, -1e30, 3e38])
 def test_a_constant_dimension_is_ignored(level):
     random = np.random.default_rng(2)
     labels = random.integers(0, 2, 60)
