@@ -102,8 +102,15 @@ def trained_network(described: dict[str, Any], weights: Path) -> Network:
     return network.eval()
 
 
+CLASSIFIERS = ("fc", "classifier", "head", "heads")
+"""Names of the last part of a published model, which tells its classes."""
+PICKLED = (".pth", ".pt", ".bin", ".ckpt")
+
+
 def take_weights(module: nn.Module, file: Path) -> None:
     """Copy an encoder's weights from a safetensors file; names with an ``encoder.`` prefix are taken as well.
+
+    The classifier that a published checkpoint also holds is no part of the encoder and is left.
 
     Raises:
         Refusal: no such file, not safetensors, or names and shapes that do not match.
@@ -116,17 +123,21 @@ def take_weights(module: nn.Module, file: Path) -> None:
     try:
         tensors = load_file(file)
     except SafetensorError as error:
+        if file.suffix in PICKLED:
+            remedy = "safetensors.torch.save_file(torch.load(FILE, weights_only=True), 'weights.safetensors')"
+            raise Refusal(f"{file}: a pickle, which is never opened; save its tensors, as {remedy}") from None
         raise Refusal(f"{file}: not a safetensors file ({error})") from None
     inner = {name.removeprefix("encoder."): value for name, value in tensors.items() if name.startswith("encoder.")}
     given, wanted = inner or tensors, module.state_dict()
-    missing, extra = sorted(wanted.keys() - given.keys()), sorted(given.keys() - wanted.keys())
+    missing = sorted(wanted.keys() - given.keys())
+    extra = sorted(name for name in given.keys() - wanted.keys() if name.partition(".")[0] not in CLASSIFIERS)
     if missing or extra:
         told = [f"lacks {missing[0]}" for _ in missing[:1]] + [f"has an unknown {extra[0]}" for _ in extra[:1]]
         raise Refusal(f"{file}: does not fit this encoder: it {' and '.join(told)}")
     for name, value in wanted.items():
         if value.shape != given[name].shape:
             raise Refusal(f"{file}: {name} is {tuple(given[name].shape)}, the encoder's is {tuple(value.shape)}")
-    module.load_state_dict(given)
+    module.load_state_dict({name: given[name] for name in wanted})
 
 
 def layers(module: nn.Module) -> list[str]:

@@ -59,7 +59,7 @@ def test_an_untrained_model_over_a_folder_is_audited(place, call: Call, encoder)
     assert {row["name"].split("/")[0] for row in rows} == {"dark", "light"}
     assert all(row["label"] == row["name"].split("/")[0] for row in rows)
     found = {row["probe"]: row["accuracy"] for row in read("out/figures.json")["rows"] if row["control"] is None}
-    assert found.keys() == {"knn", "linear"}
+    assert found.keys() == {"knn", "linear", "few_10"}
     assert read("out/measures.json")["measures"]["effective_rank.h"]["count"] == 24
     assert (Path("out/curation") / "outliers.png").is_file()
     assert lines_of("out/curation/outliers.csv")[0]["name"].endswith(".png")
@@ -118,6 +118,10 @@ def test_own_weights_are_taken_and_others_refused(place, call: Call):  # noqa: F
     )
     with torch.inference_mode():
         np.testing.assert_allclose(own.encode(picture), model((picture - mean) / std).numpy(), atol=1e-5)
+    whole = timm.create_model("test_resnet").state_dict() | model.state_dict()  # as published: with its classifier
+    save_file(whole, "whole.safetensors")
+    again = open_encoder("timm:test_resnet", "whole.safetensors", Preprocessing(32))
+    np.testing.assert_array_equal(again.encode(picture), own.encode(picture))
     save_file({"other": torch.zeros(1)}, "x.safetensors")
     code, lines = call("audit", *arguments, "--weights", "x.safetensors")
     assert (code, len(lines)) == (1, 1)

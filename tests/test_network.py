@@ -109,6 +109,21 @@ def test_a_whole_networks_file_may_be_given(tmp_path: Path) -> None:
     assert same(net.encoder, given.encoder)
 
 
+def test_the_classifier_of_a_published_checkpoint_is_left(tmp_path: Path) -> None:
+    given = network(seed=9)
+    head = {"fc.weight": torch.zeros(7, 8), "fc.bias": torch.zeros(7)}
+    save_file({**contiguous(given), **head}, tmp_path / "w.safetensors")
+    net = network()
+    take_weights(net.encoder, tmp_path / "w.safetensors")
+    assert same(net.encoder, given.encoder)
+
+
+def test_a_pickle_is_never_opened_and_its_remedy_is_told(tmp_path: Path) -> None:
+    torch.save(contiguous(network()), tmp_path / "w.pth")
+    with pytest.raises(Refusal, match=r"w.pth: a pickle, which is never opened; save its tensors, as safetensors"):
+        take_weights(network().encoder, tmp_path / "w.pth")
+
+
 def test_below_a_layer_nothing_moves_and_above_it_everything_does(tmp_path: Path, shards: Shards) -> None:
     given = network(seed=9, encoder=RESNET, norm_group=16)
     for child in given.modules():
