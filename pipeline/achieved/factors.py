@@ -45,9 +45,9 @@ class Factors:
 
 def factors(codes: npt.NDArray[np.floating], columns: Mapping[str, npt.NDArray[np.generic]]) -> Factors:
     """Measure codes (n, D) against at least two columns (n,): int64 codes of classes, or float64 numbers."""
-    values = codes.astype(np.float64) / max(float(np.abs(codes).max()), np.finfo(np.float64).tiny)
-    spread = values.std(axis=0)
-    rows = (values - values.mean(axis=0)) / np.where(spread > 1e-12, spread, np.inf)
+    scaled = codes.astype(np.float64) / max(float(np.abs(codes).max()), np.finfo(np.float64).tiny)
+    spread = scaled.std(axis=0)
+    rows = (scaled - scaled.mean(axis=0)) / np.where(spread > 1e-12, spread, np.inf)
     importance, informative = [], {}
     for name, values in columns.items():
         weights, informative[name] = _importance(rows, values)

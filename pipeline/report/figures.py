@@ -28,8 +28,8 @@ def _figures(result: Result) -> Iterator[tuple[str, float | int | str | None]]:
     yield "verdict", verdict(result)
     if result.judged is not None:
         yield "reasons", "; ".join(each.reason for each in result.judged.reasons) or "none"
-        for row in result.judged.rows:
-            yield ruling_key(row), row.verdict if row.accepted is None else f"{row.verdict}, accepted"
+        for ruled in result.judged.rows:
+            yield ruling_key(ruled), ruled.verdict if ruled.accepted is None else f"{ruled.verdict}, accepted"
     if result.card is not None:
         yield from result.card.splits.items()
     if result.ledger is not None:
