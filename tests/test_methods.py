@@ -17,6 +17,7 @@ import torch
 from ruamel.yaml import YAML
 from safetensors.torch import load
 from small import CPU, ROOT, SPACE, TRAINING, sharded, space, training
+from test_queue import oldest_first, queues_of_programmes, run_programme
 from test_ranks import meet, spawned
 from torch import Tensor
 from torch import distributed as dist
@@ -29,6 +30,7 @@ from pipeline.checkpoint import Checkpoints, read_checkpoint
 from pipeline.keys import Keys, permutation
 from pipeline.machine import Machine
 from pipeline.network import trained_network
+from pipeline.queue import of_tensors
 from pipeline.samplers import Queue
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
@@ -365,6 +367,7 @@ def on_rank(rank: int, world: int, port: int, folder: str, result: str, micro_ba
         wrong["train"](moco(), training(), Shards(Path(folder)), CPU, lambda row: None)
     except Refusal as refusal:
         found["a queue a rank"] = str(refusal)
+    found["queues"] = [queue.tensors() for queue in queues_of_programmes()]
     if rank == world - 1:
         torch.save(found, result)
     dist.destroy_process_group()
@@ -391,6 +394,12 @@ def test_micro_batches_and_ranks_change_no_number(name: str, way: str, ways: dic
     assert mine == pytest.approx(losses, abs=1e-9)
     for part, value in weights.items():
         torch.testing.assert_close(found[part], value, rtol=0, atol=1e-9, msg=part)
+
+
+def test_queues_of_two_ranks_are_lists_and_go_on_in_one_process(ways: dict[str, dict[str, Any]]) -> None:
+    for seed, tensors in enumerate(ways["2 x 2"]["queues"]):
+        queue, model = run_programme(seed, range(5, 8), of_tensors(tensors))
+        assert oldest_first(queue) == model
 
 
 @pytest.mark.parametrize("name", ["moco", "byol"])
