@@ -109,7 +109,7 @@ def normal_field(words: Tensor, shape: tuple[int, ...]) -> Tensor:
     The same counter-based construction as ``Keys``, in torch, for fields too large to be sent to a device. The random
     words are exact everywhere; the numbers agree between devices up to the rounding of log and cos.
     """
-    bits = _field(words, math.prod(shape))
+    bits = random_words(words, math.prod(shape))
     radius = (-2.0 * ((_shift(bits, 40).float() + 1.0) * 2.0**-24).log()).sqrt()
     angle = (bits & 0xFFFFFF).float() * (2.0 * math.pi * 2.0**-24)
     return (radius * angle.cos()).reshape(len(words), *shape)
@@ -117,11 +117,11 @@ def normal_field(words: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def uniform_field(words: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Uniform numbers in [0, 1): (n, *shape) float32 on the device of ``words`` (n,) int64; exact everywhere."""
-    return (_shift(_field(words, math.prod(shape)), 40).float() * 2.0**-24).reshape(len(words), *shape)
+    return (_shift(random_words(words, math.prod(shape)), 40).float() * 2.0**-24).reshape(len(words), *shape)
 
 
-def _field(words: Tensor, count: int) -> Tensor:
-    """Random words (n,count) int64."""
+def random_words(words: Tensor, count: int) -> Tensor:
+    """Random words (n,count) int64 on the device of ``words`` (n,) int64; exact everywhere."""
     steps = torch.arange(1, count + 1, dtype=torch.int64, device=words.device) * _signed(_STEP)
     bits = words[:, None] + steps[None, :]
     bits = (bits ^ _shift(bits, 30)) * _signed(_FIRST)

@@ -11,7 +11,6 @@ N clips (N,C,T); ratios in dB, frequencies in Hz; rate in samples a second.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import partial
 from typing import ClassVar, Literal
@@ -20,10 +19,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from pipeline.keys import Keys, normal_field
+from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
 from pipeline.views.audio_noise import PAIR, add_at
-from pipeline.views.audio_rows import NEAR, field_word, on_rows
+from pipeline.views.audio_rows import NEAR, field_word, normal_noise, on_rows, tones
 from pipeline.views.image_plane import Parameters, applied
 from pipeline.views.parameter import Range, Span, draw, towards, within
 
@@ -110,21 +109,14 @@ def hum(like: Tensor, hertz: Tensor, loud: Tensor, turn: Tensor, rate: int) -> T
     Args:
         turn: where each begins (M,TONES), in turns.
     """
-    step = hertz.double()[:, None] * torch.arange(1, loud.shape[1] + 1) / rate  # (M,TONES), turns a sample
-    loud = loud * (step < 0.5)
-    time = torch.arange(like.shape[-1], dtype=torch.float64, device=like.device)
-    made = torch.zeros(len(like), like.shape[-1], dtype=like.dtype, device=like.device)
-    for tone in range(loud.shape[1]):  # one at a time: there is no need for all in memory
-        turns = torch.addcmul(turn[:, tone, None].double().to(like.device), step[:, tone, None].to(like.device), time)
-        wave = turns.frac_().to(like.dtype).mul_(2.0 * math.pi).sin_()
-        made.addcmul_(wave, loud[:, tone, None].to(like))
-    return made
+    multiples = hertz[:, None] * torch.arange(1, loud.shape[1] + 1)
+    return tones(like, multiples, loud * (multiples < rate / 2), turn, rate)
 
 
 def shaped(like: Tensor, word: Tensor, corner: float, power: float, rate: int) -> Tensor:
     """Noise keyed by ``word`` (M,), flat from 20 Hz to ``corner`` Hz, then falling as frequency**-power: (M,T)."""
     count = like.shape[-1]
-    noise = normal_field(word.to(like.device), (count,)).to(like.dtype)
+    noise = normal_noise(word, (count,), like)
     bins = torch.arange(count // 2 + 1, device=like.device, dtype=like.dtype) * (rate / count)
     response = (1.0 + (bins / corner).square()).pow_(-0.5 * power) * (bins >= LEAST)
     response[-1] += float(bins[-1] < LEAST)  # of a clip too short for any such frequency, its highest is left
@@ -133,10 +125,6 @@ def shaped(like: Tensor, word: Tensor, corner: float, power: float, rate: int) -
 
 
 def swell(like: Tensor, pace: Tensor, turn: Tensor, rate: int) -> Tensor:
-    """The mean of SWELLS raised cosines of ``pace`` (M,SWELLS) Hz, each in [0, 1]: (M,T)."""
-    time = torch.arange(like.shape[-1], dtype=like.dtype, device=like.device) / rate
-    made = torch.zeros(len(like), like.shape[-1], dtype=like.dtype, device=like.device)
-    for number in range(pace.shape[1]):
-        turns = torch.addcmul(turn[:, number, None].to(like), pace[:, number, None].to(like), time)
-        made.add_(turns.mul_(2.0 * math.pi).cos_())
-    return made.div_(2.0 * pace.shape[1]).add_(0.5)
+    """The mean of SWELLS raised sines of ``pace`` (M,SWELLS) Hz, each in [0, 1]: (M,T)."""
+    share = torch.full_like(pace, 0.5 / pace.shape[1])
+    return tones(like, pace, share, turn, rate).add_(0.5)

@@ -141,11 +141,14 @@ def band(clips: Tensor, low: Tensor, high: Tensor, rate: int, ringing: int) -> T
     below = analog / (low.double() * (math.pi / rate)).tan()[:, None]  # (M,bins)
     top = (high.double().clamp(max=TOP * rate) * (math.pi / rate)).tan()[:, None]
     above = torch.where((high >= TOP * rate)[:, None], 0.0, analog / top)
-    root = math.sqrt(2.0)
-    response = -below.square() / torch.complex(1.0 - below.square(), root * below)
-    response /= torch.complex(1.0 - above.square(), root * above)
+    # -below^2 / ((1 - below^2 + i root below) (1 - above^2 + i root above)), root = sqrt(2)
+    low_even, high_even = 1.0 - below.square(), 1.0 - above.square()
+    even = low_even * high_even - 2.0 * below * above
+    odd = math.sqrt(2.0) * (below * high_even + above * low_even)
+    scale = -below.square() / (even.square() + odd.square())
     spectrum = torch.fft.rfft(clips, length)
-    made: Tensor = torch.fft.irfft(spectrum * response.to(spectrum)[:, None], length)
+    response = torch.complex(scale * even, -scale * odd).to(spectrum)
+    made: Tensor = torch.fft.irfft(spectrum * response[:, None], length)
     return made[..., :count]
 
 

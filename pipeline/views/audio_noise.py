@@ -17,9 +17,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from pipeline.keys import Keys, normal_field
+from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
-from pipeline.views.audio_rows import NEAR, by_clip, field_word, on_rows
+from pipeline.views.audio_rows import NEAR, by_clip, field_word, normal_noise, on_rows
 from pipeline.views.image_plane import Parameters, applied
 from pipeline.views.parameter import Range, Span, draw, towards, within
 
@@ -77,7 +77,7 @@ class NoiseAtSnr(Spec):
 def coloured(clips: Tensor, word: Tensor, exponent: Tensor) -> Tensor:
     """Noise of the shape of ``clips`` (M,C,T), keyed by ``word`` (M,), of power 1 / frequency**``exponent`` (M,)."""
     count = clips.shape[-1]
-    noise = normal_field(word.to(clips.device), tuple(clips.shape[1:])).to(clips.dtype)
+    noise = normal_noise(word, tuple(clips.shape[1:]), clips)
     if count == 1 or not bool(exponent.any()):
         return noise
     bins = torch.arange(count // 2 + 1, device=clips.device, dtype=clips.dtype).clamp_(min=1.0)  # 0 Hz as the first
@@ -88,7 +88,7 @@ def coloured(clips: Tensor, word: Tensor, exponent: Tensor) -> Tensor:
 
 def add_at(clips: Tensor, other: Tensor, snr: Tensor) -> Tensor:
     """``clips`` (M,C,T) and ``other`` of the same shape, at a ratio of ``snr`` (M,) dB between their powers."""
-    signal, noise = (each.square().mean((1, 2), keepdim=True).sqrt_() for each in (clips, other))
+    signal, noise = (torch.linalg.vector_norm(each, dim=(1, 2), keepdim=True) for each in (clips, other))
     wanted = signal * by_clip((snr.double() * (-math.log(10.0) / 20.0)).exp(), clips)
     scale = torch.where(noise > 0, wanted / noise, 0.0)
     return torch.addcmul(clips, other, scale)

@@ -18,9 +18,9 @@ from pydantic import Field
 from scipy.fft import next_fast_len
 from torch import Tensor
 
-from pipeline.keys import Keys, normal_field
+from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
-from pipeline.views.audio_rows import NEAR, field_word, on_rows
+from pipeline.views.audio_rows import NEAR, field_word, normal_noise, on_rows
 from pipeline.views.image_plane import Parameters, applied
 from pipeline.views.parameter import Range, Span, draw, towards, within
 
@@ -91,7 +91,7 @@ def responses(like: Tensor, seconds: Tensor, direct: Tensor, word: Tensor, rate:
     energy = (direct.double() * (-math.log(10.0) / 10.0)).exp()
     # the energy of noise of variance v that decays from sample 1 on is v / (exp(2 fall) - 1)
     level = (energy * torch.expm1(2.0 * fall)).sqrt()
-    noise = normal_field(word.to(like.device), (count,)).to(like.dtype)
+    noise = normal_noise(word, (count,), like)
     time = torch.arange(count, device=like.device, dtype=like.dtype)
     tail = noise.mul_((time * -fall.to(like)[:, None]).exp_()).mul_(level.to(like)[:, None])
     tail[:, 0] = 1.0

@@ -6,13 +6,15 @@ point has room above, and a cut would be a distortion that nobody declared.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from pipeline.keys import Keys
+from pipeline.keys import Keys, random_words
 
 NEAR = 60.0  # dB: what lies this far below a clip cannot be heard; the end of every scale of levels
 
@@ -48,9 +50,54 @@ def taken(clips: Tensor, source: Tensor) -> Tensor:
     return clips.gather(2, index).mul_(inside[:, None])
 
 
+def cut(clips: Tensor, start: Tensor, count: int) -> Tensor:
+    """``count`` samples of ``clips`` (M,C,L) from ``start`` (M,) int64 on the CPU: (M,C,count); 0 outside."""
+    if not len(clips):
+        return clips.new_empty(0, clips.shape[1], count)
+    channels, length = clips.shape[1:]
+    start = start.clamp(-count, length)  # all that is read beyond is 0 as well
+    before, after = max(0, -int(start.min())), max(0, int(start.max()) + count - length)
+    padded = functional.pad(clips, (before, after)).contiguous()
+    row = torch.arange(len(clips) * channels) * padded.shape[-1]
+    first = row + (start + before).repeat_interleave(channels)
+    windows = padded.view(-1).as_strided((padded.numel() - count + 1, count), (1, 1))
+    return windows.index_select(0, first.to(clips.device)).view(-1, channels, count)
+
+
 def places(count: int, like: Tensor) -> Tensor:
     """0 to count - 1: (count,) int64 on the device of ``like``."""
     return torch.arange(count, device=like.device)
+
+
+def tones(like: Tensor, hertz: Tensor, loud: Tensor, turn: Tensor, rate: int) -> Tensor:
+    """The sum of K sines of ``hertz``, ``loud`` and ``turn`` (where each begins, in turns), all (M,K): (M,T).
+
+    A time is so many blocks and so many samples. By the sine of a sum, the sines of all blocks and those of all samples
+    in one, which are few, make all others in one matrix product.
+    """
+    count = like.shape[-1]
+    block = math.isqrt(count) + 1
+    step = hertz.double()[..., None] / rate  # (M,K,1), turns a sample
+    outer = torch.arange(-(-count // block), dtype=torch.float64) * block * step + turn.double()[..., None]
+    inner = torch.arange(block, dtype=torch.float64) * step
+    outer, inner = ((2.0 * math.pi) * each.frac() for each in (outer, inner))  # (M,K,blocks), (M,K,block)
+    sines = torch.cat([outer.sin(), outer.cos()], dim=1) * loud.double().repeat(1, 2)[..., None]
+    made = sines.to(like).transpose(1, 2) @ torch.cat([inner.cos(), inner.sin()], dim=1).to(like)
+    return made.flatten(1)[:, :count]
+
+
+def normal_noise(word: Tensor, shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """Standard normal numbers (M, *shape), keyed by ``word`` (M,) int64, of the type and on the device of ``like``.
+
+    Two are made of each random word, the sine and the cosine of Box and Muller (1958), for half the cost of one each.
+    """
+    count = math.prod(shape)
+    half = -(-count // 2)
+    bits = random_words(word.to(like.device), half)
+    turn = (bits & 0xFFFFFF).float().mul_(2.0 * math.pi * 2.0**-24)
+    size = (bits >> 40).bitwise_and_(0xFFFFFF).float().add_(1.0).mul_(2.0**-24).log_().mul_(-2.0).sqrt_()
+    made = torch.cat([turn.cos().mul_(size), turn.sin_().mul_(size)], dim=1)
+    return made[:, :count].to(like.dtype).reshape(len(word), *shape)
 
 
 def field_word(keys: Keys) -> Tensor:

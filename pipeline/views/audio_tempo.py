@@ -9,7 +9,7 @@ N clips (N,C,T); speeds as factors, pitch in semitones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Literal
 
 import torch
@@ -18,11 +18,13 @@ from torch import Tensor
 
 from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
-from pipeline.views.audio_rows import on_rows, places, taken
+from pipeline.views.audio_rows import cut, on_rows
 from pipeline.views.audio_sinc import read_at
 from pipeline.views.audio_vocoder import frame_size, stretched
 from pipeline.views.image_plane import Parameters, applied
 from pipeline.views.parameter import Amount, Range, Span, draw, towards, within
+
+PIECE = 2**17  # samples that are worked on at a time on a CPU
 
 
 class Tempo(Spec):
@@ -98,11 +100,13 @@ class Pitch(Spec):
 def change_tempo(clips: Tensor, speed: Tensor, size: int) -> Tensor:
     """``clips`` (M,C,T) at ``speed`` (M,) times their own, about their middle; frames of ``size`` samples."""
     channels, count = clips.shape[1:]
-    made, lengths = stretched(clips.flatten(0, 1), speed.repeat_interleave(channels), size)
-    lengths = lengths[::channels].to(clips.device)[:, None]  # (M,1)
-    source = places(count, clips) + (lengths - count).div(2, rounding_mode="floor")
-    outside = (source < 0) | (source >= lengths)
-    return taken(made.view(len(clips), channels, -1), source.masked_fill_(outside, -1))
+
+    def change(part: Tensor, speed: Tensor) -> Tensor:
+        made, lengths = stretched(part.flatten(0, 1), speed.repeat_interleave(channels), size)
+        start = (lengths[::channels] - count).div(2, rounding_mode="floor")
+        return cut(made.view(len(part), channels, -1), start, count)
+
+    return in_pieces(clips, speed, change)
 
 
 def change_pitch(clips: Tensor, semitones: Tensor, size: int) -> Tensor:
@@ -110,11 +114,22 @@ def change_pitch(clips: Tensor, semitones: Tensor, size: int) -> Tensor:
 
     What would lie above half the rate is taken out first.
     """
-    channels, count = clips.shape[1:]
-    ratio = (semitones.double() * (math.log(2.0) / 12.0)).exp().repeat_interleave(channels)  # (M*C,)
-    made, lengths = stretched(clips.flatten(0, 1), 1.0 / ratio, size, high=(1.0 / ratio).clamp(max=1.0))
-    made = made[:, : int(lengths.max())]
-    beyond = torch.arange(made.shape[1]) >= lengths[:, None]
-    made = made.masked_fill(beyond.to(made.device), 0.0)
-    source = torch.arange(count, dtype=torch.float64) * ratio[:, None]  # (M*C,T)
-    return read_at(made, source).view_as(clips)
+    time = torch.arange(clips.shape[-1], dtype=torch.float64)
+
+    def change(part: Tensor, ratio: Tensor) -> Tensor:
+        ratio = ratio.repeat_interleave(part.shape[1])  # (M*C,)
+        made, _ = stretched(part.flatten(0, 1), 1.0 / ratio, size, high=(1.0 / ratio).clamp(max=1.0))
+        return read_at(made, time * ratio[:, None]).view_as(part)
+
+    return in_pieces(clips, (semitones.double() * (math.log(2.0) / 12.0)).exp(), change)
+
+
+def in_pieces(clips: Tensor, speed: Tensor, change: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """``change(clips, speed)``; on a CPU in pieces that stay in its cache, of clips whose results are about as long."""
+    rows = max(1, PIECE // clips[0].numel()) if clips.device.type == "cpu" else len(clips)
+    if len(clips) <= rows:
+        return change(clips, speed)
+    made = torch.empty_like(clips)
+    for part in speed.argsort().split(rows):
+        made[part] = change(clips[part], speed[part])
+    return made

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
-from pipeline.views.audio_rows import on_rows, places, taken
+from pipeline.views.audio_rows import cut, on_rows
 from pipeline.views.image_plane import Parameters, applied
 from pipeline.views.parameter import Amount, Range, Span, bounds, draw, towards, within
 
@@ -151,8 +151,10 @@ def too_long(name: str, ms: float, samples: int, rate: int) -> str | None:
 
 def shift(clips: Tensor, samples: Tensor, wrap: bool = False) -> Tensor:
     """``clips`` (M,C,T) later by ``samples`` (M,) int64; zeros come in, or with ``wrap`` what went out."""
-    source = places(clips.shape[-1], clips) - samples.to(clips.device)[:, None]  # (M,T)
-    return taken(clips, source % clips.shape[-1] if wrap else source)
+    count = clips.shape[-1]
+    if wrap:
+        return cut(torch.cat([clips, clips], dim=-1), -samples % count, count)
+    return cut(clips, -samples, count)
 
 
 def silence(clips: Tensor, start: Tensor, length: Tensor, fade: int = 0) -> Tensor:
@@ -161,9 +163,9 @@ def silence(clips: Tensor, start: Tensor, length: Tensor, fade: int = 0) -> Tens
     The first and last ``fade`` samples inside (at most half of all) are on a straight line between sound and silence.
     """
     keep = clips.new_ones(len(clips), clips.shape[-1])
-    time = places(clips.shape[-1], clips)
-    for first, count in zip(start.to(clips.device).T, length.to(clips.device).T, strict=True):
-        inside = torch.minimum(time - first[:, None] + 1, (first + count)[:, None] - time)  # (M,T): 1 at both ends
+    time = torch.arange(clips.shape[-1], device=clips.device, dtype=clips.dtype)
+    for first, count in zip(start.T[..., None], length.T[..., None], strict=True):  # (M,1)
         steps = (count // 2).clamp(max=fade) + 1
-        keep *= 1.0 - (inside.to(keep) / steps[:, None]).clamp_(0.0, 1.0)
+        outside = (time - (first + (count - 1) / 2).to(keep)).abs_().sub_(((count + 1) / 2).to(keep))  # 0 at both edges
+        keep *= outside.div_(steps.to(keep)).add_(1.0).clamp_(0.0, 1.0)
     return clips * keep[:, None]

@@ -17,6 +17,7 @@ from scipy import ndimage, signal, stats
 from torch import Tensor
 
 from pipeline.keys import Keys
+from pipeline.views import audio_sinc, audio_tempo
 from pipeline.views.audio import (
     Background,
     BandFilter,
@@ -349,6 +350,18 @@ def test_a_signal_is_read_between_its_samples_as_the_tone_that_it_is() -> None:
     whole = torch.rand(3, 50, dtype=torch.float64)
     assert off(read_at(whole, torch.arange(50, dtype=torch.float64).expand(3, -1)), whole) < EXACT
     assert off(read_at(whole, torch.full((3, 1), 200.0, dtype=torch.float64)), torch.zeros(3, 1)) == 0
+
+
+def test_pieces_that_fit_the_cache_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = clips(7, 2, 900)
+    values = torch.tensor([1.3, -0.7, 0.9, 2.0, -2.0, 0.3, 1.1])
+    whole = [change_tempo(batch, values.exp2(), 256), change_pitch(batch, values, 256)]
+    monkeypatch.setattr(audio_tempo, "PIECE", 2 * 1800)
+    monkeypatch.setattr(audio_sinc, "PIECE", 1000)
+    for once, again in zip(
+        whole, [change_tempo(batch, values.exp2(), 256), change_pitch(batch, values, 256)], strict=True
+    ):
+        assert off(once, again) < EXACT
 
 
 def test_frames_are_the_power_of_two_nearest_to_64_ms() -> None:
