@@ -41,7 +41,8 @@ def read_at(signals: Tensor, places: Tensor) -> Tensor:
     start = torch.arange(len(signals), device=places.device)[:, None] * padded.shape[1]
     rows = max(1, PIECE // places.shape[1]) if signals.device.type == "cpu" else max(1, len(signals))
     found = []
-    for place, base in zip(places.split(rows), start.split(rows), strict=True):
+    for row in range(0, len(places), rows):
+        place, base = places[row : row + rows], start[row : row + rows]
         low = place.floor()
         phase = ((place - low) * PHASES).round().long().flatten().to(signals.device)
         first = (low.long().clamp(max=length + HALF - 1) + base).flatten().to(signals.device)  # at most, all padding

@@ -129,7 +129,8 @@ def in_pieces(clips: Tensor, speed: Tensor, change: Callable[[Tensor, Tensor], T
     rows = max(1, PIECE // clips[0].numel()) if clips.device.type == "cpu" else len(clips)
     if len(clips) <= rows:
         return change(clips, speed)
-    made = torch.empty_like(clips)
-    for part in speed.argsort().split(rows):
+    made, order = torch.empty_like(clips), speed.argsort()
+    for first in range(0, len(order), rows):
+        part = order[first : first + rows]
         made[part] = change(clips[part], speed[part])
     return made

@@ -68,7 +68,8 @@ def vocoded(spectrum: Tensor, steps: Tensor) -> Tensor:
     row = torch.arange(count)[:, None] * (frames + 1)
     here, after = (row + place.clamp(max=frames) for place in (first, first + 1))  # (M,J): lines of size and phase
     share = (steps - first).to(size).flatten()[:, None]
-    loud = torch.lerp(*(size.index_select(0, place.flatten().to(size.device)) for place in (here, after)), share)
+    before, behind = (size.index_select(0, place.flatten().to(size.device)) for place in (here, after))
+    loud = torch.lerp(before, behind, share)
     # each bin turns from its frame to the next; before the first, from silence, whose phase is 0, to the first frame
     here, after = torch.cat([row + frames, here[:, :-1]], dim=1), torch.cat([row, after[:, :-1]], dim=1)
     turn, back = (phase.index_select(0, place.flatten().to(size.device)) for place in (after, here))
