@@ -20,7 +20,7 @@ from pipeline.achieved.found import Found
 from pipeline.achieved.looking import Networks, Sample, chosen, take
 from pipeline.achieved.moved_factors import of_factors
 from pipeline.achieved.names import named
-from pipeline.achieved.preserved import Vectors, columns_asked, of_columns
+from pipeline.achieved.preserved import Vectors, columns_asked, of_columns, worths_of
 from pipeline.achieved.standing import standing
 from pipeline.achieved.strength import STRENGTHS
 from pipeline.audit.estimate import Estimate, not_computable
@@ -100,11 +100,12 @@ def achieve(
     asked, faults = columns_asked(shards, vectors.rows)
     cheap = _costs(checked, list(names), found)
     columns = [name for name in preserves if name in shards.card.columns]
-    table = of_columns(columns, asked, faults, vectors, cheap, preserves, found)
+    worths = worths_of(asked, vectors)
+    table = of_columns(columns, asked, faults, vectors, worths, cheap, preserves, found)
     table += of_factors([name for name in preserves if name not in columns], train, test, networks, canvas, fill, found)
     found.tables["preserved"] = table
     others = [name for name in shards.card.columns if name not in preserves]
-    found.tables["detail"] = of_columns(others, asked, faults, vectors, cheap, preserves, found)
+    found.tables["detail"] = of_columns(others, asked, faults, vectors, worths, cheap, preserves, found)
     found.tables["sentences"] = [*standing(found.tables["preserved"]), *standing(found.tables["detail"])]
     found.tables["factors"] = _factors(shards, vectors, found)
     found.tables["strengths"] = list(STRENGTHS)

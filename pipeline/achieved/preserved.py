@@ -88,11 +88,24 @@ def _target(name: str, classes: bool, values: np.ndarray) -> Target:
     return Target(name, "number", torch.where(known, numbers, 0.0)[:, None], known)
 
 
+def worths_of(asked: Mapping[str, Question], vectors: Vectors) -> dict[str, dict[str, Tensor]]:
+    """What each layer, and h with the labels dealt out anew, knows of every column: layer → column → (rows,)."""
+    questions = list(asked.values())
+    found: dict[str, dict[str, Tensor]] = {}
+    for layer, (train, test) in vectors.layers.items():
+        found[layer] = dict(zip(asked, read(train, test, questions), strict=True))
+    if "h" in vectors.layers and questions:
+        shuffled = read(*vectors.layers["h"], [dealt(each) for each in questions])
+        found[SHUFFLED] = dict(zip(asked, shuffled, strict=True))
+    return found
+
+
 def of_columns(
     names: Sequence[str],
     asked: Mapping[str, Question],
     faults: Mapping[str, str],
     vectors: Vectors,
+    worths: Mapping[str, Mapping[str, Tensor]],
     cheap: Mapping[str, tuple[float, float, int]],
     preserves: Sequence[str],
     found: Found,
@@ -100,20 +113,14 @@ def of_columns(
     """A table row for each label column; its scalars are entered under ``preserved`` or ``detail``.
 
     Args:
+        worths: of all columns (``worths_of``).
         cheap: column to (accuracy, chance, test rows) of the check's best cheap probe of the pictures.
     """
-    questions = [asked[name] for name in names if name in asked]
-    worths: dict[str, list[Tensor]] = {}
-    for layer, (train, test) in vectors.layers.items():
-        worths[layer] = read(train, test, questions)
-    if "h" in vectors.layers and questions:
-        worths[SHUFFLED] = read(*vectors.layers["h"], [dealt(each) for each in questions])
     table = []
     for name in names:
         family = "preserved" if name in preserves else "detail"
         row: dict[str, Any] = {"name": name, "how": "column", "transformation": None, "layers": {}}
         reason = faults.get(name)
-        place = questions.index(asked[name]) if name in asked else 0
         drawn_of: dict[str, Tensor] = {}
         for layer in (*LAYERS, SHUFFLED):
             why = reason or vectors.faults.get("h" if layer == SHUFFLED else layer)
@@ -121,7 +128,7 @@ def of_columns(
                 if layer != SHUFFLED:
                     found.miss(f"{family}.{name}.{layer}", "test", why)
                 continue
-            drawn_of[layer] = skill(worths[layer][place], asked[name], vectors.resampled)
+            drawn_of[layer] = skill(worths[layer][name], asked[name], vectors.resampled)
         enter_read(found, family, name, drawn_of, row, len(asked[name].test_rows) if name in asked else 0)
         if name in cheap and reason is None:
             row["layers"][CHEAP] = _cheap(f"{family}.{name}.{CHEAP}", cheap[name], found)

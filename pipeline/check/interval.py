@@ -38,8 +38,11 @@ class Resampled:
 
     def mean(self, values: Tensor, rows: Tensor) -> Tensor:
         """The mean of values (rows,) over each resample: (R + 1,); the first is that of all rows."""
-        weights = self.weights[:, rows]
-        return (weights @ values.double()) / weights.sum(1).clamp(min=1.0)
+        both = torch.zeros(self.weights.shape[1], 2, dtype=torch.float64)  # the values and how many they are, in place
+        both[:, 0].index_add_(0, rows, values.double())
+        both[:, 1].index_add_(0, rows, torch.ones(len(rows), dtype=torch.float64))
+        total, count = (self.weights @ both).unbind(1)
+        return total / count.clamp(min=1.0)
 
 
 def figure(drawn: Tensor) -> Figure:

@@ -91,3 +91,13 @@ def test_a_tie_finds_nothing():
     rows[1] = rows[0]
     hits = retrieved(rows, rows, torch.arange(N))
     assert hits.tolist()[:3] == [False, False, True]
+
+
+def test_a_mean_over_resamples_is_that_of_the_repeated_rows():
+    resampled, rows = Resampled.of(np.arange(40), 3), torch.tensor([3, 7, 21, 39])
+    values = torch.randn(4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    found = resampled.mean(values, rows)
+    for resample in (0, 1, 17, 600):
+        times = resampled.weights[resample, rows].long()
+        drawn = values.repeat_interleave(times)
+        assert float(found[resample]) == pytest.approx(float(drawn.mean()) if len(drawn) else 0.0, abs=1e-12)
