@@ -137,18 +137,17 @@ def band(clips: Tensor, low: Tensor, high: Tensor, rate: int, ringing: int) -> T
     length = next_fast_len(count + ringing, real=True)
     # the bilinear transform: a digital frequency f is the analog one tan(pi f / rate)
     analog = (torch.arange(length // 2 + 1, dtype=torch.float64) * (math.pi / length)).tan()
-    analog = analog.clamp(max=1e9) if length % 2 else analog.index_fill_(0, torch.tensor(length // 2), 1e9)
-    below = analog / (low.double() * (math.pi / rate)).tan()[:, None]  # (M,bins)
+    analog = analog.abs().clamp_(1e-9, 1e9)  # at 0 Hz and at half the rate, where it is 0 and infinite
+    below = ((low.double() * (math.pi / rate)).tan()[:, None] / analog).to(clips)  # (M,bins)
     top = (high.double().clamp(max=TOP * rate) * (math.pi / rate)).tan()[:, None]
-    above = torch.where((high >= TOP * rate)[:, None], 0.0, analog / top)
-    # -below^2 / ((1 - below^2 + i root below) (1 - above^2 + i root above)), root = sqrt(2)
+    above = torch.where((high >= TOP * rate)[:, None], 0.0, analog / top).to(clips)
+    # 1 / ((1 - below^2 - i root below) (1 - above^2 + i root above)), root = sqrt(2)
     low_even, high_even = 1.0 - below.square(), 1.0 - above.square()
-    even = low_even * high_even - 2.0 * below * above
-    odd = math.sqrt(2.0) * (below * high_even + above * low_even)
-    scale = -below.square() / (even.square() + odd.square())
-    spectrum = torch.fft.rfft(clips, length)
-    response = torch.complex(scale * even, -scale * odd).to(spectrum)
-    made: Tensor = torch.fft.irfft(spectrum * response[:, None], length)
+    even = torch.addcmul(low_even * high_even, below, above, value=2.0)
+    odd = (above * low_even).sub_(below * high_even).mul_(math.sqrt(2.0))
+    scale = torch.addcmul(even.square(), odd, odd).reciprocal_()
+    response = torch.complex(even.mul_(scale), odd.mul_(scale).neg_())
+    made: Tensor = torch.fft.irfft(torch.fft.rfft(clips, length) * response[:, None], length)
     return made[..., :count]
 
 

@@ -2,7 +2,7 @@
 
 The response is the direct sound and behind it noise that decays exponentially, by 60 dB in the reverberation time
 (Polack 1988; Moorer, Computer Music Journal 3, 1979). The direct sound keeps its level; the energy of the rest lies a
-given number of dB below it, in expectation over the noise.
+given number of dB below it, in expectation over the noise. It ends where the longest that can be drawn has decayed.
 
 N clips (N,C,T); times in seconds, ratios in dB; rate in samples a second.
 """
@@ -22,7 +22,7 @@ from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
 from pipeline.views.audio_rows import NEAR, field_word, normal_noise, on_rows
 from pipeline.views.image_plane import Parameters, applied
-from pipeline.views.parameter import Range, Span, draw, towards, within
+from pipeline.views.parameter import Range, Span, bounds, draw, towards, within
 
 DECAY = 3.0 * math.log(10.0)  # nepers in 60 dB of amplitude
 
@@ -61,8 +61,10 @@ class Reverberation(Spec):
     def apply(self, clips: Tensor, parameters: Parameters, rate: int) -> Tensor:
         seconds, direct, word = (parameters[name] for name in ("seconds", "direct", "word"))
 
+        longest = min(clips.shape[-1], math.ceil(bounds(self.seconds)[1] * rate))
+
         def change(part: Tensor, rows: Tensor) -> Tensor:
-            return convolved(part, responses(part, seconds[rows], direct[rows], word[rows], rate))
+            return convolved(part, responses(part, longest, seconds[rows], direct[rows], word[rows], rate))
 
         return on_rows(clips, parameters["acts"], change)
 
@@ -78,15 +80,15 @@ class Reverberation(Spec):
         return None
 
 
-def responses(like: Tensor, seconds: Tensor, direct: Tensor, word: Tensor, rate: int) -> Tensor:
-    """The first T samples of the impulse responses of clips ``like`` (M,C,T): (M,T), the same for all channels.
+def responses(like: Tensor, count: int, seconds: Tensor, direct: Tensor, word: Tensor, rate: int) -> Tensor:
+    """The first ``count`` samples of the impulse responses of M rooms: (M,count).
 
     Args:
+        like: its type and device are the responses'.
         seconds: reverberation times (M,).
         direct: energy of the first sample, which is 1, over that of all others (M,) in dB.
         word: keys of the noise (M,) int64.
     """
-    count = like.shape[-1]
     fall = DECAY / (seconds.double() * rate)  # (M,) nepers a sample
     energy = (direct.double() * (-math.log(10.0) / 10.0)).exp()
     # the energy of noise of variance v that decays from sample 1 on is v / (exp(2 fall) - 1)

@@ -18,15 +18,16 @@ from torch import Tensor
 from torch.nn import functional
 
 HALF = 12  # samples to each side that a value is made of
-PHASES = 4096
+BITS = 12
+PHASES = 2**BITS
 PIECE = 2**12  # values that are made at a time on a CPU: what they are made of stays in the cache
 BETA = 6.0  # of the Kaiser window: up to 0.8 of half the rate, errors lie 60 dB down
 
 
 @lru_cache(maxsize=1)
 def _table() -> NDArray[np.float64]:
-    """Weights of 2 * HALF samples for each place between the middle two: (PHASES + 1, 2 * HALF)."""
-    offset = np.arange(PHASES + 1)[:, None] / PHASES - np.arange(1 - HALF, HALF + 1)[None]
+    """Weights of 2 * HALF samples for each place between the middle two: (PHASES, 2 * HALF)."""
+    offset = np.arange(PHASES)[:, None] / PHASES - np.arange(1 - HALF, HALF + 1)[None]
     bell = np.i0(BETA * np.sqrt(np.clip(1.0 - (offset / HALF) ** 2, 0.0, None))) / np.i0(BETA)
     weights = np.sinc(offset) * bell
     return np.asarray(weights / weights.sum(1, keepdims=True))
@@ -43,9 +44,11 @@ def read_at(signals: Tensor, places: Tensor) -> Tensor:
     found = []
     for row in range(0, len(places), rows):
         place, base = places[row : row + rows], start[row : row + rows]
-        low = place.floor()
-        phase = ((place - low) * PHASES).round().long().flatten().to(signals.device)
-        first = (low.long().clamp(max=length + HALF - 1) + base).flatten().to(signals.device)  # at most, all padding
+        ticks = (place * PHASES).round_().long()
+        phase = (ticks & (PHASES - 1)).flatten().to(signals.device)
+        first = (
+            (ticks >> BITS).clamp_(max=length + HALF - 1).add_(base).flatten().to(signals.device)
+        )  # at most, padding
         # a product with ones is a sum over the taps, several times as fast as one
         made = windows.index_select(0, first).mul_(table.index_select(0, phase)) @ ones
         found.append(made.view(len(place), -1))

@@ -130,8 +130,8 @@ WRONG = (
     Wrong(
         "places are read to the nearest sample",
         VIEWS + "audio_sinc",
-        "phase = ((place - low) * PHASES).round().long()",
-        "phase = ((place - low).round() * PHASES).long()",
+        "ticks = (place * PHASES).round_().long()",
+        "ticks = place.round().long() * PHASES",
         references.test_a_signal_is_read_between_its_samples_as_the_tone_that_it_is,
     ),
     Wrong(
@@ -144,8 +144,8 @@ WRONG = (
     Wrong(
         "frequencies are not warped",
         VIEWS + "audio_filter",
-        "below = analog / (low.double() * (math.pi / rate)).tan()[:, None]",
-        "below = analog / (low.double() * (math.pi / rate))[:, None]",
+        "below = ((low.double() * (math.pi / rate)).tan()[:, None] / analog)",
+        "below = ((low.double() * (math.pi / rate))[:, None] / analog)",
         references.test_a_band_filter_is_scipys_butterworth,
     ),
     Wrong(

@@ -239,7 +239,7 @@ def test_a_room_is_a_convolution_with_its_response() -> None:
     batch = clips()
     invariance = Reverberation(seconds=(0.05, 0.4))
     drawn = invariance.draw(keys(6))
-    response = responses(batch, *(drawn[name] for name in ("seconds", "direct", "word")), RATE).numpy()
+    response = responses(batch, 1501, *(drawn[name] for name in ("seconds", "direct", "word")), RATE).numpy()
     made = invariance.apply(batch, drawn, RATE)
     for row in range(6):
         theirs = signal.fftconvolve(batch[row].numpy(), response[row, None], axes=-1)[:, :1501]
@@ -249,11 +249,11 @@ def test_a_room_is_a_convolution_with_its_response() -> None:
 def test_a_response_decays_as_its_time_says_and_lies_below_the_direct_sound_as_drawn() -> None:
     count = 300
     like, word = (
-        torch.zeros(count, 1, RATE, dtype=torch.float64),
+        torch.zeros(1, dtype=torch.float64),
         torch.from_numpy(keys(count).bits("w").view(np.int64)),
     )
     for seconds, direct in ((0.2, 0.0), (0.6, 10.0)):
-        made = responses(like, torch.full((count,), seconds), torch.full((count,), direct), word, RATE).numpy()
+        made = responses(like, RATE, torch.full((count,), seconds), torch.full((count,), direct), word, RATE).numpy()
         assert off(made[:, 0], np.ones(count)) == 0
         energy = (made[:, 1:] ** 2).mean(0)  # over rooms
         assert abs(10 * np.log10(energy.sum()) + direct) < 0.1
