@@ -93,6 +93,19 @@ class Batches:
         epoch, samples = next(self.order())
         return self.loader.views(epoch, samples[:PICTURED])[0].cpu()
 
+    def seen(self) -> dict[str, Tensor]:
+        """The first samples of the run as they are stored, then every view of them, as it was seen, by its role: name
+        to (pictured, C, h, w)."""
+        epoch, samples = next(self.order())
+        samples = samples[:PICTURED]
+        stored = torch.from_numpy(self.loader.shards.canvases(self.loader.split, samples))
+        found = {"sample": stored.float() / 255.0}
+        names = {view: role.called(view) for role in self.space.roles() for view in role.views}
+        passes = self.loader.views(epoch, samples)
+        for views, images in zip(self.loader.view_numbers(), passes, strict=True):
+            found |= {names[view]: images[place :: len(views)].cpu() for place, view in enumerate(views)}
+        return found
+
 
 def settled(space: LatentSpace, card: DataCard) -> LatentSpace:
     """The space with the number that the data has for a prior that names a column.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -39,3 +40,11 @@ def views_picture(views: Tensor, file: Path) -> None:
     """Views in pair order (2n, C, H, W): one column a sample, its two views one above the other."""
     pairs = torch.cat([views[0::2], views[1::2]])
     save_png(sheet(pairs, columns=len(views) // 2, scale=max(1, 64 // views.shape[-1])), file)
+
+
+def role_pictures(seen: Mapping[str, Tensor], folder: Path) -> None:
+    """One file a name, in order (view-00-sample.png, view-01-first.png …): a row of images (n, C, h, w) in [0, 1]."""
+    side = max(images.shape[-1] for images in seen.values())
+    for number, (name, images) in enumerate(seen.items()):
+        picture = sheet(images, columns=len(images), scale=max(1, 64 // side))
+        save_png(picture, folder / f"view-{number:02d}-{name.replace(' ', '_')}.png")

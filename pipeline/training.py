@@ -61,6 +61,8 @@ class Trained:
     curve: tuple[Row, ...]
     views: Tensor
     candidates: int
+    seen: dict[str, Tensor]
+    """The same samples as they are stored, and each view of them by its role: name to (pictured, C, h, w)."""
 
 
 def start_network(space: LatentSpace, training: Training, mean: Sequence[float], std: Sequence[float]) -> Network:
@@ -157,7 +159,7 @@ def train(
         last = batch.step + 1 == batches.steps
         if kept is not None and collectives.rank() == 0 and (last or kept.due()) and state.finite():
             kept.save(len(state.curve), state.tensors())
-    return Trained(network, tuple(state.curve), batches.pictured(), candidates)
+    return Trained(network, tuple(state.curve), batches.pictured(), candidates, batches.seen())
 
 
 def start_ranks(machine: Machine, precision: str) -> Accelerator:

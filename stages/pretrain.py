@@ -1,9 +1,9 @@
 """Train a space: ``python -m stages.pretrain NAME``, on as many ranks as machine.yaml or the environment says.
 
 Reads work/shard/DATA and the gate of work/check/NAME; writes work/pretrain/NAME: weights.safetensors, network.json,
-curve.csv (a row a step), summary.json and views.png. Times and rates go to the untracked work/logs/NAME, and what a
-kill would lose, also between the last step and DVC's record of it, to the untracked work/checkpoints. With ``--replay``
-it only shows the batch at which a run diverged.
+curve.csv (a row a step), summary.json, lineage.json, views.png and view-*.png (the same samples role by role). Times
+and rates go to the untracked work/logs/NAME, and what a kill would lose, also between the last step and DVC's record of
+it, to the untracked work/checkpoints. With ``--replay`` it only shows the batch at which a run diverged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pipeline.heartbeat import Heartbeat, lost
 from pipeline.launching import AGAIN, LOST, launch, launch_on_nodes
 from pipeline.machine import Machine, read_machine
 from pipeline.network import OF_TRAINING
-from pipeline.pictures import views_picture
+from pipeline.pictures import role_pictures, views_picture
 from pipeline.replay import record, replayed
 from pipeline.samplers import Queue
 from pipeline.shards import Shards
@@ -41,6 +41,7 @@ from pipeline.state import COLUMNS, Row
 from pipeline.trackers import Trackers, check_loggers
 from pipeline.training import Trained, train
 from pipeline.training_section import Training, unfit
+from pipeline.versions import versions
 from pipeline.views import located
 from stages import (
     WORK,
@@ -149,7 +150,7 @@ def _train(path: Path, space: LatentSpace, training: Training, shards: Shards, m
         log.close()
         trackers.close()
     if rank() == 0:
-        _write(name, space, training, shards, trained)
+        _write(name, space, training, shards, trained, mark)
         log_end(logs, output_of("pretrain", name) / "weights.safetensors", mark)
         checkpoints.finish()
 
@@ -237,7 +238,7 @@ class Log:
         self.file.close()
 
 
-def _write(name: str, space: LatentSpace, training: Training, shards: Shards, trained: Trained) -> None:
+def _write(name: str, space: LatentSpace, training: Training, shards: Shards, trained: Trained, mark: str) -> None:
     from safetensors.torch import save
 
     names = COLUMNS
@@ -282,6 +283,8 @@ def _write(name: str, space: LatentSpace, training: Training, shards: Shards, tr
             },
         )
         views_picture(trained.views, folder / "views.png")
+        role_pictures(trained.seen, folder)
+        write_json(folder / "lineage.json", {"depends_on": mark, "versions": versions()})
 
 
 def _shown(value: float) -> str:

@@ -1,8 +1,9 @@
 """Stage report: every result on one page, ``python -m stages.report``; whatever has not run is shown as such.
 
-Reads specs/index.yaml, its specs and the folders of shard, check, pretrain, probe, audit, judge and export; writes
-work/report.html, work/report/metrics.json (for ``dvc metrics``), work/report/curves and work/report/plots (for ``dvc
-plots``), and prints the kNN figures as a table.
+Reads specs/index.yaml, its specs and the folders of shard, check, pretrain, probe, audit, gallery, judge and export;
+writes work/report.html, work/report/metrics.json (for ``dvc metrics``), work/report/curves and work/report/plots (for
+``dvc plots``), and prints the kNN figures as a table. With ``--charts FOLDER`` it only writes the page's charts there,
+as SVG files.
 """
 
 from __future__ import annotations
@@ -15,14 +16,20 @@ from pipeline.report.collect import collect
 from pipeline.report.figures import figures, table
 from pipeline.report.page import page
 from pipeline.report.plotted import KINDS, plotted
+from pipeline.report.standalone import write_charts
 from pipeline.spec import Refusal
 from stages import SPECS, WORK, output_folder, run, write_json
 
 
 def main(arguments: list[str]) -> None:
     """Write page, metrics and curves of every spec in the index."""
-    argparse.ArgumentParser(prog="python -m stages.report", description=__doc__).parse_args(arguments)
+    parser = argparse.ArgumentParser(prog="python -m stages.report", description=__doc__)
+    parser.add_argument("--charts", type=Path, metavar="FOLDER", help="write the charts alone, as SVG, for a README")
+    charts = parser.parse_args(arguments).charts
     results = collect(SPECS, WORK)
+    if charts is not None:
+        print(*write_charts(results, charts), sep="\n")
+        return
     metrics = {result.name: figures(result) for result in results}
     text = page(results, metrics)
     with output_folder("report", "curves") as folder:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 EVIL = "<img src=x onerror=alert(1)>\"'\u202e$x^{\n</script>"
 PNG = (
@@ -95,8 +97,66 @@ def make(name: str, label: str, data: str = "digits", drift: float = 0.0) -> Non
     demand |= {"verdict": "passed", "note": "", "accepted": None}
     put("judge", name, "verdict.json", {"verdict": "passed", "thresholds": "a" * 64, "rows": [demand]})
     put("judge", name, "gate.json", {"gate": "pass"})
+    show(name, label)
     bundle = {"identity": "b" * 64, "space_identity": "c" * 64, "weights": "d" * 64, "layer": "h"}
     put("export", name, "card.json", bundle)
+
+
+SHADES = 24
+"""Cells of either sheet: each is of one shade of grey, ten times its number."""
+
+
+def show(name: str, label: str) -> None:
+    """The gallery: a map of 24 samples on a circle in two columns of labels, two queries, and two lists."""
+    for sheet in ("map", "pictures"):
+        cells = np.repeat(np.repeat(10 * np.arange(SHADES, dtype=np.uint8).reshape(4, 6), 16, 0), 16, 1)
+        file = io.BytesIO()
+        Image.fromarray(cells).convert("RGB").save(file, "WEBP", lossless=True)
+        path = Path("work/gallery") / name / f"{sheet}.webp"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(file.getvalue())
+    angle = 2 * np.pi * np.arange(SHADES) / SHADES
+    circle = [[round(float(each), 3) for each in pair] for pair in zip(np.cos(angle), np.sin(angle), strict=True)]
+    line = [[round(number / 12 - 1, 3), 0.0] for number in range(SHADES)]
+    labels: dict[str, Any] = {
+        "other": {"classes": ["x", "y", "z"], "codes": [number % 3 for number in range(SHADES)]},
+        label: {"classes": ["0", label], "codes": [int(number >= 12) for number in range(SHADES)]},
+        "age": {"values": [None, *(number + 0.5 for number in range(1, SHADES))]},
+    }
+    placed: dict[str, Any] = {"layer": "h", "split": "test", "of": 374, "column": label, "note": "", "labels": labels}
+    placed |= {"rows": list(range(0, 10 * SHADES, 10)), "nearby": {"points": circle, "perplexity": 7.6875}}
+    placed |= {"principal": {"points": line, "shares": [0.46875, 0.15625]}}
+
+    def near(cell: int, code: int) -> dict[str, Any]:
+        return {"cell": cell, "row": 5 * cell, "code": code, "cosine": 0.984375 - cell / 64}
+
+    found = {"h": [near(3, 1), near(4, 0)], "raw": [near(5, 0), near(3, 1)]}
+    asked = [{"cell": 1, "row": 17, "code": 1, "layers": found}, {"cell": 2, "row": 18, "code": 0, "layers": found}]
+
+    def sample(cell: int, split: str) -> dict[str, Any]:
+        return {
+            "cell": cell,
+            "split": split,
+            "row": cell,
+            "name": f"{label}.png",
+            "labels": {label: label, "other": "x"},
+        }
+
+    pair = {"figures": {"cosine": 0.953125, "positive_cosine": 0.890625}, "column": label}
+    voted = {"figures": {"share": 0.859375, "own_share": 0.140625}, "column": label, "label": label, "voted": "0"}
+    lists = {
+        "worst_false_negatives": [{**pair, "samples": [sample(6, "test"), sample(7, "test")]}],
+        "suspicious_labels": [{**voted, "samples": [sample(8, "train")]}],
+        "outliers": [{"figures": {"distance": 0.203125}, "samples": [sample(9, "train")]}],
+    }
+    sheet = {"columns": 6, "width": 16, "height": 16, "count": SHADES}
+    nearest = {"column": label, "among": 1423, "queries": asked, "note": ""}
+    content = {"map": placed, "nearest": nearest, "lists": lists, "sheets": {"map": sheet, "pictures": sheet}}
+    put("gallery", name, "gallery.json", content)
+    for place, role in enumerate(("sample", "view_1", "view_2")):
+        (Path("work/pretrain") / name / f"view-{place:02d}-{role}.png").write_bytes(PNG)
+    versions = {"python": "3.11.0", "torch": "2.4.0"}
+    put("pretrain", name, "lineage.json", {"depends_on": "e" * 16, "versions": versions})
 
 
 def rows(label: str) -> list[dict[str, Any]]:
@@ -192,9 +252,10 @@ def audit_more(name: str, label: str, transformation: str = "rotation") -> None:
     lists = {
         "outliers": {"entries": 37, "note": "far from all"},
         "near_duplicates": {"entries": None, "note": "not made: x"},
+        "worst_false_negatives": {"entries": 12, "note": "12 of 374 test images"},
+        "suspicious_labels": {"entries": 3, "note": "3 of 1797 labels"},
     }
     put("audit", name, "curation/lists.json", lists)
-    (Path("work/audit") / name / "curation/outliers.png").write_bytes(PNG)
     verdict = json.loads((Path("work/judge") / name / "verdict.json").read_text())
     sentence = f"shortcut: {label} is not what the space reads"
     verdict["reasons"] = [{"reason": "shortcut", "sentence": sentence, "measures": ["matching.h"]}]

@@ -116,7 +116,7 @@ def ran(output: str) -> set[str]:
 def test_from_specs_to_bundles_and_what_an_edit_reruns(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "clone")
     root = repository.root
-    chain = ("check", "pretrain", "embed", "probe", "audit", "judge", "export")
+    chain = ("check", "pretrain", "embed", "probe", "audit", "gallery", "judge", "export")
 
     everything = {"validate", "shard@digits", "verdict", "report"}
     assert repository.repro() == everything | {f"{stage}@{name}" for stage in chain for name in ("one", "two")}

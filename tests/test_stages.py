@@ -93,7 +93,7 @@ def ran(call: Call, *names: str) -> None:
 
 # -- the whole chain ---------------------------------------------------------------------------------------------------
 
-CHAIN = ("shard", "check", "pretrain", "embed", "probe", "audit", "judge", "export")
+CHAIN = ("shard", "check", "pretrain", "embed", "probe", "audit", "gallery", "judge", "export")
 
 
 def test_a_spec_goes_through_every_stage(call: Call) -> None:
@@ -251,7 +251,7 @@ def test_the_verdict_does_not_pass_what_was_never_exported(call: Call) -> None:
 # -- one line a fault --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stage", ["check", "pretrain", "embed", "probe", "audit", "judge", "export", "validate"])
+@pytest.mark.parametrize("stage", [*CHAIN[1:], "validate"])
 def test_a_spec_that_is_not_there_offers_the_nearest(call: Call, stage: str) -> None:
     assert call(stage, "mien") == (1, ["specs/mien.yaml: no such spec; did you mean 'mine'?"])
     assert not Path("work").exists()
@@ -394,7 +394,7 @@ def test_a_stage_before_its_time_names_the_one_to_run(call: Call, stage: str, be
 # -- what stands in the way --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stage", ["shard", "check", "pretrain", "embed", "probe", "audit", "judge", "export"])
+@pytest.mark.parametrize("stage", CHAIN)
 def test_a_file_where_the_output_folder_should_be_is_named_and_left_alone(call: Call, stage: str) -> None:
     ran(call, *CHAIN)
     output = Path(f"work/{stage}/mine")

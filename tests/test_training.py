@@ -22,7 +22,7 @@ from torch import Tensor
 from pipeline.batches import row_columns
 from pipeline.contrast import Term, mean_terms
 from pipeline.keys import Keys, permutation
-from pipeline.pictures import sheet, to_rgb, views_picture
+from pipeline.pictures import role_pictures, sheet, to_rgb, views_picture
 from pipeline.reduction import pair_similarities, reduced
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
@@ -176,6 +176,10 @@ def test_the_pictured_views_are_the_first_that_the_network_saw(shards: Shards, o
     samples = permutation(0, 0, shards.card.splits["train"])[:8]
     expected = two_views(torch.from_numpy(shards.images("train")), samples, space(), 0, 0)
     assert torch.equal(once.views, expected)
+    assert list(once.seen) == ["sample", "view 1", "view 2"]
+    assert torch.equal(once.seen["sample"], torch.from_numpy(shards.canvases("train", samples)) / 255.0)
+    assert torch.equal(once.seen["view 1"], expected[0::2])
+    assert torch.equal(once.seen["view 2"], expected[1::2])
 
 
 def test_columns_are_in_pair_order_and_bring_the_labels_asked_for() -> None:
@@ -227,6 +231,9 @@ def test_multi_crop_contrasts_every_view_with_the_global_ones_alone(shards: Shar
     assert run.curve[0].loss == pytest.approx(sum(losses) / len(losses), abs=2e-6)
     assert run.candidates == 31
     assert run.views.shape == (16, 3, 16, 16)
+    assert list(run.seen) == ["sample", "global 1", "global 2", "local 1", "local 2", "local 3"]
+    for place, name, views in seen:
+        assert torch.allclose(run.seen[f"{name} {place + 1}"], views[:8], atol=1e-6), (name, place)
 
 
 def test_partners_are_positive_and_others_of_their_group_are_no_candidates(shards: Shards) -> None:
@@ -434,3 +441,20 @@ def test_the_two_views_of_a_sample_stand_one_above_the_other(tmp_path: Path) -> 
         for view in range(2):
             level = round(levels[2 * sample + view] * 255)
             assert (page[66 * view : 66 * view + 64, 66 * sample : 66 * sample + 64] == level).all()
+
+
+def test_roles_are_a_file_each_in_order_a_row_of_samples_at_one_scale(tmp_path: Path) -> None:
+    from PIL import Image
+
+    seen = {
+        "sample": torch.zeros(3, 1, 32, 32),
+        "global 1": torch.ones(3, 1, 32, 32),
+        "local 1": torch.rand(3, 1, 8, 8),
+    }
+    role_pictures(seen, tmp_path)
+    files = sorted(tmp_path.iterdir())
+    assert [file.name for file in files] == ["view-00-sample.png", "view-01-global_1.png", "view-02-local_1.png"]
+    pictures = [np.asarray(Image.open(file)) for file in files]
+    assert [picture.shape[:2] for picture in pictures] == [(64, 196), (64, 196), (16, 52)]
+    shown = pictures[2][:16, :16, 0]
+    assert np.array_equal(shown[::2, ::2], (seen["local 1"][0, 0] * 255).round().to(torch.uint8).numpy())

@@ -13,6 +13,12 @@ READ = {
     "embed": ["pretrain/mine/weights.safetensors", "pretrain/mine/network.json", "shard/mine/test-000000.tar"],
     "probe": ["embed/mine/train.h.npy", "embed/mine/labels.npz", "embed/mine/columns.json"],
     "audit": ["embed/mine/view0.z.npy", "pretrain/mine/summary.json", "shard/mine/train-000000.tar"],
+    "gallery": [
+        "embed/mine/test.h.npy",
+        "embed/mine/train.raw.npy",
+        "embed/mine/labels.npz",
+        "shard/mine/test-000000.tar",
+    ],
     "judge": ["audit/mine/measures.json", "probe/mine/figures.json"],
     "export": [
         "embed/mine/test.h.npy",

@@ -7,9 +7,11 @@ from typing import Any
 from markupsafe import Markup
 
 from pipeline.report import charts
+from pipeline.report.few_chart import LINES, few_chart
 from pipeline.report.figures import LAYERS, MOVED, UNMOVED, knn, labels
 from pipeline.report.mass_chart import mass_chart
 from pipeline.report.result import Result
+from pipeline.report.results import ProbeRow
 from pipeline.report.telling import label_of
 
 COURSES = {
@@ -25,7 +27,7 @@ def drawings(result: Result, prefix: str) -> dict[str, Any]:
     found: dict[str, Any] = dict.fromkeys(
         ("loss", "similarity", "rank", "age", "drift", "spectrum", "histogram_h", "histogram_z", "mass")
     )
-    found["probes"] = {}
+    found["probes"], found["few"] = {}, {}
     if result.curve is not None:
         found["loss"] = charts.loss_chart(result.curve)
         found["points"] = -(-len(result.curve["loss"]) // charts.POINTS)
@@ -54,10 +56,27 @@ def drawings(result: Result, prefix: str) -> dict[str, Any]:
             }
             chance = next((row.chance for row in rows.values()), None)
             found["probes"][label, probe] = charts.probe_chart(rows, chance)
+        shares = few(result, label)
+        points = [point for line in shares.values() for point in line]
+        if len({share for share, _ in points}) > 1:
+            found["few"][label] = few_chart(shares, points[0][1].chance)
     numbered = iter(range(1000))
     for key, chart in found.items():
         if isinstance(chart, str):
             found[key] = Markup(charts.with_ids(chart, f"{prefix}{next(numbered)}-"))
-    for pair, chart in found["probes"].items():
-        found["probes"][pair] = Markup(charts.with_ids(chart, f"{prefix}{next(numbered)}-"))
+    for each in (found["probes"], found["few"]):
+        for key, chart in each.items():
+            each[key] = Markup(charts.with_ids(chart, f"{prefix}{next(numbered)}-"))
+    return found
+
+
+def few(result: Result, label: str) -> dict[str, list[tuple[float, ProbeRow]]]:
+    """Linear probes with a share of the labels, and with all: layer to (percent, row), on samples as they are."""
+    found: dict[str, list[tuple[float, ProbeRow]]] = {}
+    for row in result.probed.rows if result.probed is not None else ():
+        if (row.label, row.split, row.control) != (label, UNMOVED, None) or row.layer not in LINES:
+            continue
+        percent = row.probe.removeprefix("few_")
+        if row.probe == "linear" or (row.probe.startswith("few_") and percent.replace(".", "", 1).isdigit()):
+            found.setdefault(row.layer, []).append((100.0 if row.probe == "linear" else float(percent), row))
     return found

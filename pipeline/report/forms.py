@@ -33,6 +33,11 @@ def short(value: float) -> str:
     return f"{value:.3f}".replace("-", "−")
 
 
+def hundredths(value: float) -> str:
+    """Two decimals."""
+    return f"{value:.2f}".replace("-", "−")
+
+
 def significant(value: float) -> str:
     """Three significant digits, for numbers of any size."""
     size = abs(value)
@@ -67,6 +72,7 @@ FORMS: dict[str, Callable[[float], str]] = {
     "distance": distance,
     "number": number,
     "short": short,
+    "hundredths": hundredths,
     "significant": significant,
     "count": count,
     "size": size,

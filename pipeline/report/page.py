@@ -7,11 +7,13 @@ name and full value, so that page and file cannot differ.
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Mapping, Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipeline.report.answers import answer, labels_read, reach, span
+from pipeline.report.cells import cell, class_name, entry_label, near_words, sample_words, sheet_rule, webp
 from pipeline.report.comparison import differences
 from pipeline.report.drawings import drawings
 from pipeline.report.figures import (
@@ -32,15 +34,28 @@ from pipeline.report.first_batch import SHOWN, first_batch
 from pipeline.report.forms import FORMS, count, measured
 from pipeline.report.laboratory import false_negatives, same_class_share
 from pipeline.report.laboratory_runs import PRESETS, example, priors, run
+from pipeline.report.map import KINDS, class_columns, dots, maps, told, view_box
+from pipeline.report.map import sign as class_sign
 from pipeline.report.matrix import matrix, sign
 from pipeline.report.measures import SHOWN_ABOVE, meaning
 from pipeline.report.method import method
-from pipeline.report.pieces import DASH, badge, data, figure, interval, strip
+from pipeline.report.minute import WORDS, changes, ignored, leaders, told_labels, trusted
+from pipeline.report.pieces import DASH, address, badge, data, figure, interval, strip
 from pipeline.report.readers import CURATED
 from pipeline.report.relations import false_negatives_of, negatives_in, relations
 from pipeline.report.result import STAGES, Result
 from pipeline.report.scripts import scripts
-from pipeline.report.telling import RANKED, alarms, listed, probe_words, refusals, section, shown, written
+from pipeline.report.telling import (
+    RANKED,
+    alarms,
+    listed,
+    probe_words,
+    refusals,
+    refused_parts,
+    section,
+    shown,
+    written,
+)
 
 
 def page(results: Sequence[Result], metrics: Mapping[str, Figures]) -> str:
@@ -78,7 +93,29 @@ def page(results: Sequence[Result], metrics: Mapping[str, Figures]) -> str:
         strip=strip,
         refusals=refusals,
         alarms=alarms,
-        coded=lambda picture: base64.b64encode(picture).decode(),
+        address=address,
+        digest=lambda text: hashlib.sha256(text.encode()).hexdigest(),
+        refused_parts=refused_parts,
+        cell=cell,
+        class_name=class_name,
+        class_sign=class_sign,
+        class_columns=class_columns,
+        dots=dots,
+        entry_label=entry_label,
+        maps=maps,
+        near_words=near_words,
+        sample_words=sample_words,
+        sheet_rule=sheet_rule,
+        told=told,
+        view_box=view_box,
+        webp=webp,
+        KINDS=KINDS,
+        trusted=trusted,
+        told_labels=told_labels,
+        ignored=ignored,
+        changes=changes,
+        leaders=leaders,
+        WORDS=WORDS,
         unfinished=lambda result: [stage for stage in STAGES if result.stages[stage].state == "missing"],
         meaning=meaning,
         differences=lambda specs: differences([result.content for result, *_ in specs]),
@@ -114,6 +151,7 @@ def page(results: Sequence[Result], metrics: Mapping[str, Figures]) -> str:
     known = priors(results)
     return environment.get_template("page.html").render(
         specs=list(zip(results, drawn, views, batches, strict=True)),
+        results=results,
         scripts=scripts(),
         readings=example(),
         presets=PRESETS,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import io
+
 from markupsafe import Markup, escape
 
 from pipeline.report.figures import MOVED, Figures, knn
@@ -49,6 +52,21 @@ def badge(word: str) -> Markup:
     """A verdict as a sign and a word."""
     sign, words = BADGES.get(word, ("", word))
     return Markup('<span class="badge {}"><span aria-hidden="true">{}</span> {}</span>').format(word, sign, words)
+
+
+LARGE, QUALITY = 40_000, 85
+"""Bytes of a PNG above which the page holds it as WebP, and of which quality."""
+
+
+def address(picture: bytes) -> str:
+    """A PNG as an address that asks for nothing. A large one becomes WebP: the file of the stage stays as it is."""
+    if len(picture) <= LARGE:
+        return f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+    from PIL import Image
+
+    small = io.BytesIO()
+    Image.open(io.BytesIO(picture), formats=("PNG",)).convert("RGB").save(small, "WEBP", quality=QUALITY, method=4)
+    return f"data:image/webp;base64,{base64.b64encode(small.getvalue()).decode()}"
 
 
 def strip(result: Result, label: str) -> Markup:

@@ -22,16 +22,16 @@ from pipeline.report.results import (
     Gate,
     Judged,
     Ledger,
+    Lineage,
     Part,
     Probed,
     Summary,
 )
 from pipeline.report.results_audit import Achieved, Curation, Geometry
+from pipeline.report.results_gallery import Gallery
 
-CURATED = ("near_duplicates", "outliers", "suspicious_labels", "worst_false_negatives")
+CURATED = ("worst_false_negatives", "suspicious_labels", "near_duplicates", "outliers")
 """The audit's curation lists."""
-LARGEST = 300_000
-"""Bytes of a contact sheet that still stands in the page."""
 PNG = b"\x89PNG\r\n\x1a\n"
 Read = TypeVar("Read", bound=Part)
 
@@ -95,6 +95,14 @@ def _pretrain(folder: Folder, found: Result) -> None:
     if found.views and not found.views.startswith(PNG):
         folder.problems.append("views.png: no PNG")
         found.views = b""
+    for path in sorted(folder.path.glob("view-[0-9][0-9]-*.png")):
+        picture = folder.bytes(path.name)
+        if picture.startswith(PNG):
+            found.roles[path.stem[8:].replace("_", " ")] = picture
+        elif picture:
+            folder.problems.append(f"{path.name}: no PNG")
+    if (folder.path / "lineage.json").is_file():
+        found.lineage = folder.json("lineage.json", Lineage)
     text = folder.bytes("curve.csv").decode("utf-8", errors="replace")
     if text:
         found.curve = _columns(text)
@@ -116,13 +124,19 @@ def _audit(folder: Folder, found: Result) -> None:
         found.achieved = folder.json("achieved.json", Achieved)
     if (folder.path / "curation").is_dir():
         found.curation = folder.json("curation/lists.json", Curation, lambda text: f'{{"lists": {text}}}')
-    for name in CURATED if found.curation is not None else ():
-        if (folder.path / "curation" / f"{name}.png").is_file():
-            sheet = folder.bytes(f"curation/{name}.png")
-            if sheet and not sheet.startswith(PNG):
-                folder.problems.append(f"curation/{name}.png: no PNG")
+
+
+def _gallery(folder: Folder, found: Result) -> None:
+    gallery = folder.json("gallery.json", Gallery)
+    sheets = {} if gallery is None else {"map": gallery.sheets.map, "pictures": gallery.sheets.pictures}
+    for name, described in sheets.items():
+        if described.count:
+            sheet = folder.bytes(f"{name}.webp")
+            if sheet[:4] + sheet[8:12] == b"RIFFWEBP":
+                found.sheets[name] = sheet
             elif sheet:
-                found.sheets[name] = sheet if len(sheet) <= LARGEST else b""
+                folder.problems.append(f"{name}.webp: no WebP")
+    found.gallery = gallery if not folder.problems else None
 
 
 def _judge(folder: Folder, found: Result) -> None:
@@ -135,7 +149,7 @@ def _export(folder: Folder, found: Result) -> None:
 
 
 READERS: dict[str, Callable[[Folder, Result], None]] = dict(
-    zip(STAGES, (_shard, _check, _pretrain, _probe, _audit, _judge, _export), strict=True)
+    zip(STAGES, (_shard, _check, _pretrain, _probe, _audit, _gallery, _judge, _export), strict=True)
 )
 
 

@@ -16,12 +16,14 @@ from pipeline.report.results import (
     Gate,
     Judged,
     Ledger,
+    Lineage,
     Probed,
     Summary,
 )
 from pipeline.report.results_audit import Achieved, Curation, Geometry
+from pipeline.report.results_gallery import Gallery
 
-STAGES = ("shard", "check", "pretrain", "probe", "audit", "judge", "export")
+STAGES = ("shard", "check", "pretrain", "probe", "audit", "gallery", "judge", "export")
 """The stages that the report reads, in the order of the pipeline."""
 
 
@@ -63,13 +65,17 @@ class Result:
     curve_text: str = ""
     views: bytes = b""
     """PNG: one column a sample, its two views one above the other."""
+    roles: dict[str, bytes] = field(default_factory=dict)
+    """PNG: the same samples as they are stored, then each of their views, by its role."""
+    lineage: Lineage | None = None
     probed: Probed | None = None
     audited: Audited | None = None
     geometry: Geometry | None = None
     achieved: Achieved | None = None
     curation: Curation | None = None
+    gallery: Gallery | None = None
     sheets: dict[str, bytes] = field(default_factory=dict)
-    """PNG: the contact sheet of a curation list, by the list's name; empty where it is too large for a page."""
+    """WebP: the gallery's sheets of thumbnails, by name."""
     judged: Judged | None = None
     gate: Gate | None = None
     bundle: Bundle | None = None

@@ -231,6 +231,13 @@ class Ledger(Part):
     notes: tuple[str, ...] = ()
 
 
+class Lineage(Part):
+    """pretrain/NAME/lineage.json: a hash of all that the training depends on, and the versions that it ran with."""
+
+    depends_on: str
+    versions: dict[str, str]
+
+
 class Bundle(Part):
     """export/NAME/card.json."""
 

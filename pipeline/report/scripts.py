@@ -9,7 +9,7 @@ from importlib import resources
 
 from markupsafe import Markup
 
-FILES = ("laboratory.js", "sorting.js")
+FILES = ("laboratory.js", "sorting.js", "map.js")
 
 
 @dataclass(frozen=True)

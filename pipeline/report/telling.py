@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.report.result import STAGES, Result
-from pipeline.report.results import Finding
+from pipeline.report.results import Finding, Ledger
 
 CHECKED = ("fail", "accepted", "warn", "inconclusive")
 """Verdicts of check that are told one by one, worst first."""
@@ -28,6 +28,11 @@ def alarms(result: Result) -> list[Finding]:
     """What check did not pass, worst first."""
     rows = result.findings.rows if result.findings is not None else ()
     return [row for verdict in CHECKED for row in rows if row.verdict == verdict]
+
+
+def refused_parts(ledger: Ledger) -> list[tuple[str, int, str]]:
+    """What was refused as rows of a chart, the most first: (reason, files, style)."""
+    return [(reason, files, "gone") for reason, files in sorted(ledger.refused.items(), key=lambda each: -each[1])]
 
 
 def label_of(result: Result, held: Mapping[str, Any]) -> str | None:

@@ -38,6 +38,10 @@ class Role:
         """Pixels of a view on a canvas of ``height`` x ``width``."""
         return max(1, round(height * self.scale)), max(1, round(width * self.scale))
 
+    def called(self, view: int) -> str:
+        """What one of its views is called: the role, and which of its views where there are several."""
+        return self.name if len(self.views) == 1 else f"{self.name} {self.views.index(view) + 1}"
+
 
 class Pair(Spec):
     """Two views alike."""

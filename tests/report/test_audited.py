@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reported import PNG, Page, audit_more, make, put, write
+from reported import Page, audit_more, make, put, write
 
 from pipeline.report import charts
-from pipeline.report.readers import LARGEST
 from stages import report
 
 
@@ -128,7 +127,6 @@ def test_without_curation_lists_there_is_nothing_of_them(project: Path) -> None:
         ("achieved.json", "{}", "achieved.json: transformations: field required"),
         ("geometry.json", '{"layers": {"h": {"pairs": 3}}}', "geometry.json: layers.h.pairs"),
         ("curation/lists.json", "[", "curation/lists.json"),
-        ("curation/outliers.png", "<svg>", "outliers.png: no PNG"),
     ],
 )
 def test_a_damaged_file_is_named(project: Path, file: str, content: str, told: str) -> None:
@@ -136,13 +134,6 @@ def test_a_damaged_file_is_named(project: Path, file: str, content: str, told: s
     _, page = made()
     assert "audit: damaged or incomplete." in page.text
     assert told in page.text
-
-
-def test_a_sheet_that_is_too_large_is_named_and_not_embedded(project: Path) -> None:
-    Path("work/audit/digits/curation/outliers.png").write_bytes(PNG + b"0" * LARGEST)
-    text, page = made()
-    assert "Its contact sheet is too large for this page" in page.text
-    assert len(text) < LARGEST
 
 
 def test_an_empty_audit_of_transformations_has_a_page(project: Path) -> None:

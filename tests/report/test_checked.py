@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline.report.page import page
 from pipeline.report.readers import PNG, Folder, _check
-from pipeline.report.result import Result, Status
+from pipeline.report.result import STAGES, Result, Status
 from pipeline.report.results import Finding, Findings
 from pipeline.report.telling import alarms
 
@@ -22,7 +22,7 @@ def test_findings_that_did_not_pass_are_told_worst_first_with_their_picture_and_
         Finding(finding="erased", verdict="noted", sentence="nobody asked for this"),
     )
     result = Result("cells", "cells", "", {"space": {"preserves": ["label"]}}, "", findings=Findings(rows=rows))
-    result.stages = dict.fromkeys(("shard", "check", "pretrain", "probe", "audit", "judge", "export"), MISSING)
+    result.stages = dict.fromkeys(STAGES, MISSING)
     result.seen = {"001.png": PNG + b"picture", "kept-label.png": PNG + b"chart"}
     assert [each.verdict for each in alarms(result)] == ["fail", "warn", "inconclusive"]
     text = page([result], {"cells": {"verdict": "unfinished"}})
@@ -37,7 +37,7 @@ def test_findings_that_did_not_pass_are_told_worst_first_with_their_picture_and_
 def test_a_check_without_alarm_says_how_much_was_looked_at() -> None:
     rows = (Finding(finding="erased", verdict="pass", sentence="rotation leaves the cell type"),)
     result = Result("cells", "cells", "", {"space": {"preserves": ["label"]}}, "", findings=Findings(rows=rows))
-    result.stages = dict.fromkeys(("shard", "check", "pretrain", "probe", "audit", "judge", "export"), MISSING)
+    result.stages = dict.fromkeys(STAGES, MISSING)
     text = page([result], {"cells": {"verdict": "unfinished"}})
     assert "nothing of the 1 findings on the data speaks against it" in text
     assert "What the data says" not in text

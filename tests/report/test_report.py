@@ -115,8 +115,8 @@ def test_hostile_names_and_labels_are_inert(project: Path) -> None:
     page, metrics = made()
     assert list(metrics) == [name]
     images = [attributes for tag, attributes in page.elements if tag == "img"]
-    assert len(images) == 2  # the views and one contact sheet
-    assert all(str(image["src"]).startswith("data:image/png;base64,") for image in images)
+    assert len(images) == 4  # three rows of views, and the map's thumbnails
+    assert all(re.match(r"data:image/(png|webp);base64,[\w+/=]+$", str(image["src"])) for image in images)
     tags = [tag for tag, _ in page.elements]
     assert not {"iframe", "object", "embed", "form"} & set(tags)
     assert tags.count("script") == len(FILES)
@@ -150,7 +150,7 @@ def test_nothing_is_asked_of_a_network_and_nothing_runs(project: Path) -> None:
     text = Path("work/report.html").read_text(encoding="utf-8")
     assert not re.search(r"(src|href|action|data|xlink:href)=\"(?!data:|#)", re.sub(r"data-\w+=", "", text))
     assert "#0a0b0" not in text, "a placeholder colour was left in a chart"
-    assert not re.search(r"url\((?!#)|@import", text)
+    assert not re.search(r"url\((?!#|data:image/webp;base64,[\w+/=]+\))|@import", text)
     addresses = set(re.findall(r"https?://[^\s\"<]*", text))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     policy = next(a["content"] for tag, a in page.elements if tag == "meta" and "http-equiv" in a)
@@ -197,7 +197,7 @@ def test_what_a_stage_refused_stands_on_the_page_with_stage_and_reason(folder: P
     page, metrics = made()
     assert metrics["digits"]["verdict"] == "refused"
     assert "Refused by check: rotation removes orientation" in page.text
-    assert page.text.count("So there is no result of pretrain, probe, audit, judge, export") == 1
+    assert page.text.count("So there is no result of pretrain, probe, audit, gallery, judge, export") == 1
     assert not Path("work/report/curves/digits.csv").exists()
 
 
@@ -213,7 +213,7 @@ def test_a_project_in_which_nothing_has_run_has_a_report(folder: Path) -> None:
     shutil.rmtree("work")
     page, metrics = made()
     assert metrics == {"digits": {"verdict": "unfinished"}}
-    assert "Not there yet: shard, check, pretrain, probe, audit, judge, export." in page.text
+    assert "Not there yet: shard, check, pretrain, probe, audit, gallery, judge, export." in page.text
 
 
 @pytest.mark.parametrize(
