@@ -41,7 +41,8 @@ def items(path: Path) -> Iterator[Item]:
                 yield item
     elif not path.is_file():
         beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise Refusal(f"--input {path}: no such file or folder; {nearest(path.name, beside)}")
+        remedy = nearest(path.name, beside)
+        raise Refusal(f"{path}: no such file or folder" + (f"; {remedy}" if len(remedy) < 200 else ""))
     elif path.suffix.lower() in (".npy", ".npz"):
         yield from look(path).source.records(path)
     else:
@@ -63,9 +64,7 @@ def _packed(path: Path, before: str) -> Iterator[Item]:
                 yield item
     except Refusal as refusal:
         if not before:
-            raise Refusal(
-                f"--input {path}: neither a folder, an archive (tar, tar.gz, zip) nor arrays: {refusal}"
-            ) from None
+            raise Refusal(f"{path}: neither a folder, an archive (tar, tar.gz, zip) nor arrays: {refusal}") from None
         yield Refused(before.rstrip("/"), "not an archive", str(refusal))
     if beside:
         yield Note(

@@ -133,6 +133,8 @@ def _record(card: dict[str, Any]) -> Iterator[str]:
         bound = f"at least {row['at_least']:g}" if "at_least" in row else f"at most {row['at_most']:g}"
         value = "not computable" if row["value"] is None else f"{row['value']:g}"
         yield f"  - {row['verdict']}: `{row['measure']}` = {value}, demanded {bound}"
+    for reason in audit.get("reasons", ()):
+        yield f"  - {_line(reason['sentence'])}"
     versions = ", ".join(f"{name} {version}" for name, version in sorted((card.get("versions") or {}).items()))
     if versions:
         yield f"- versions: {versions}"

@@ -31,15 +31,15 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument("--bundle", required=True, help="the bundle that made the vectors")
     parser.add_argument("--vectors", required=True, type=Path, help="what stages.embed --bundle wrote")
-    parser.add_argument("--query", required=True, type=Path, help="a picture")
+    parser.add_argument("--query", required=True, type=Path, help="a picture, or a name in the vectors")
     parser.add_argument("-k", type=int, default=10, help="how many (default: 10)")
     parser.add_argument("--index", type=Path, help="a folder of a FAISS index; written where it is not there")
     parser.add_argument("--picture", type=Path, help="a PNG of what was found")
     given = parser.parse_args(arguments)
     bundle, gallery = load(given.bundle), read_vectors(given.vectors)
-    query = bundle.embed([given.query])
     source = Path(described_vectors(given.vectors)["input"]).expanduser()
-    own = [row for row, name in enumerate(gallery.names or ()) if _same(source / name, given.query)]
+    own = [row for row, name in enumerate(gallery.names or ()) if _same(source / name, name, given.query)]
+    query = bundle.embed([given.query]) if given.query.exists() or not own else gallery[own[0]]
     k = given.k + len(own)  # the query itself is none of the answers
     if given.k < 1 or k > len(gallery):
         raise Refusal(f"search: -k {given.k} of {len(gallery) - len(own)} other vectors in {given.vectors}")
@@ -74,7 +74,10 @@ def _found(
     return rows[0].tolist(), similar[0].tolist()
 
 
-def _same(file: Path, query: Path) -> bool:
+def _same(file: Path, name: str, query: Path) -> bool:
+    """Whether the query is the picture that a row of the vectors was made of."""
+    if not query.exists():
+        return name == str(query)
     try:
         return file.samefile(query)
     except OSError:
@@ -83,7 +86,7 @@ def _same(file: Path, query: Path) -> bool:
 
 def _draw(bundle: Bundle, query: Path, answers: list[tuple[str, float]], source: Path, picture: Path) -> None:
     """A contact sheet: the query, then what was found. Raises Refusal where the pictures have gone."""
-    wanted = {name for name, _ in answers}
+    wanted = {name for name, _ in answers} | (set() if query.exists() else {str(query)})
     pictures: dict[str, Pixels] = {}
     for item in items(source):
         if isinstance(item, Record) and item.name in wanted:
@@ -93,7 +96,8 @@ def _draw(bundle: Bundle, query: Path, answers: list[tuple[str, float]], source:
     gone = sorted(wanted - pictures.keys())
     if gone:
         raise Refusal(f"{source}: {gone[0]} is no longer there, so it cannot be shown; leave --picture out")
-    entries = [Entry([on_canvas(query, bundle.input)], ["the query", query.name])]
+    asked = on_canvas(query, bundle.input) if query.exists() else pictures[str(query)]
+    entries = [Entry([asked], ["the query", query.name])]
     entries += [Entry([pictures[name]], [name, f"{bundle.metric} {value:.4f}"]) for name, value in answers]
     picture.parent.mkdir(parents=True, exist_ok=True)
     contact_sheet(f"The {len(answers)} most similar to {query.name}, by {bundle.card.get('name')}", entries, picture)

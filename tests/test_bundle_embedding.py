@@ -193,13 +193,13 @@ def test_several_processes_give_the_same_bytes_as_one(inside: Call, monkeypatch:
         ),
         (
             ("--bundle", "b", "--input", "picture", "--output", "v.npy"),
-            "--input picture: no such file or folder; did you",
+            "picture: no such file or folder; did you mean 'pictures'?",
         ),
         (
             ("--bundle", "b", "--input", "empty", "--output", "v.npy"),
             "--input empty: no picture in it that could be emb",
         ),
-        (("--bundle", "b", "--input", "b/card.json", "--output", "v.npy"), "--input b/card.json: neither a folder, an"),
+        (("--bundle", "b", "--input", "b/card.json", "--output", "v.npy"), "b/card.json: neither a folder, an"),
         (("--bundle", "b", "--input", "pictures", "--output", "v.csv"), "--output v.csv: must end in .parquet or .npy"),
         (
             ("--bundle", "b", "--input", "pictures", "--output", "old.npy"),

@@ -141,11 +141,13 @@ def test_it_says_in_words_what_the_space_is(tmp_path: Path, changes: dict[str, A
 
 def test_what_was_accepted_stands_at_the_top_with_its_reason(tmp_path: Path) -> None:
     reason = "hue loses <b>colour</b>; accepted: stains\n# differ"
-    bundled(tmp_path, {**card(), "accepted": [reason], "licence": "CC0"})
+    audit = {"verdict": "passed", "rows": [], "reasons": [{"sentence": "wrongly invariant: to hue"}]}
+    bundled(tmp_path, {**card(), "accepted": [reason], "licence": "CC0", "audit": audit})
     body = (tmp_path / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2]
     assert body.startswith("\n# small\n\n> **Accepted in spite of what was found:**\n> - hue loses &lt;b>colour")
     assert "\n# differ" not in body
     assert "- licence of the data: CC0" in body
+    assert "- audit: passed, by thresholds that were declared before\n  - wrongly invariant: to hue" in body
 
 
 def test_the_hub_reads_the_front_matter(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,22 @@ def test_the_ten_most_similar_pictures_are_told_and_drawn(embedded: Call) -> Non
     Image.fromarray(IMAGES[3]).save("same.png")
     first = search(embedded, "-k", "1", query="same.png")[1]
     assert first == ["1.0000  003.png"], "another file of the same picture is an answer"
+
+
+def test_a_picture_that_lies_in_an_archive_is_asked_for_by_its_name(embedded: Call) -> None:
+    with tarfile.open("all.tar", "w") as tar:
+        tar.add("pictures", "in")
+    assert embedded("embed", "--bundle", "b", "--input", "all.tar", "--output", "t.npy")[0] == 0
+    options = ("--bundle", "b", "--vectors", "t.npy", "--query", "in/003.png", "--picture", "near.png")
+    code, lines = embedded("search", *options)
+    assert code == 0, lines
+    assert [line.replace("in/", "") for line in lines[:-1]] == search(embedded)[1]
+    code, lines = embedded("search", *options[:-3], "in/077.png")
+    assert (code, lines) == (1, ["in/077.png: no such file or directory"])
+    Path("all.tar").unlink()
+    code, lines = embedded("search", *options)
+    assert (code, len(lines)) == (1, 1)
+    assert lines[0].startswith("all.tar: no such file or folder; known: ")
 
 
 def test_an_index_has_the_metric_of_the_card_and_tells_its_recall(embedded: Call) -> None:

@@ -31,8 +31,8 @@ sys.path[:0] = [str(HERE.parent), str(ROOT)]
 COUNT, ROUNDS, BATCHES = 1000, 5, range(1, 34)
 ENCODERS: dict[str, dict[str, Any]] = {
     "small": {"kind": "small", "widths": [32, 64, 128, 128], "strides": [2, 2, 2, 1], "groups": 8},
-    "timm resnet18": {"kind": "timm", "name": "resnet18", "small_stem": True},
-    "torchvision resnet18": {"kind": "torchvision", "name": "resnet18", "small_stem": True},
+    "timm resnet18": {"kind": "timm", "name": "resnet18", "small_stem": False},
+    "torchvision resnet18": {"kind": "torchvision", "name": "resnet18", "small_stem": False},
 }
 INPUT = {"height": 32, "width": 32, "channels": 3, "fit": "resize", "background": 0, "range": None}
 LOADING = """
