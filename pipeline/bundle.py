@@ -39,7 +39,7 @@ def load(place: str | Path, device: str = "cpu") -> Bundle:
     contract = part(card["input"], Input, at, "input")
     if contract.channels != len(about.network.mean):
         raise Refusal(f"{at}: input of {contract.channels} channels, network of {len(about.network.mean)}")
-    network = _network(about)
+    network = _network(about, at)
     _fill(network.encoder, read, shown, WEIGHTS, card, card["weights"])
     if about.projected:
         _fill(network.projection, read, shown, PROJECTION, card, card["projection"].get("weights"))
@@ -51,16 +51,19 @@ def load(place: str | Path, device: str = "cpu") -> Bundle:
     return Bundle(network.to(memory_format=torch.channels_last), card, contract, device)
 
 
-def _network(about: Described) -> Network:
-    """The network without weights: nothing is allocated or drawn."""
+def _network(about: Described, at: str) -> Network:
+    """The network without weights: nothing is allocated or drawn. Raises Refusal where no such network can be."""
     channels = len(about.network.mean)
     try:
-        trunk = on_meta(about.network.encoder.build, channels)
-    except (RuntimeError, NotImplementedError):  # an architecture that computes with its weights while it is built
-        trunk = _built(about)
-    width = int(trunk.dim)  # type: ignore[arg-type]
-    head = on_meta(about.space.projection.build, width) if about.projected else nn.Identity()
-    return Network(trunk, head, torch.tensor(about.network.mean), torch.tensor(about.network.std))
+        try:
+            trunk = on_meta(about.network.encoder.build, channels)
+        except RuntimeError:  # an architecture that computes with its weights while it is built
+            trunk = _built(about)
+        width = int(trunk.dim)  # type: ignore[arg-type]
+        head = on_meta(about.space.projection.build, width) if about.projected else nn.Identity()
+        return Network(trunk, head, torch.tensor(about.network.mean), torch.tensor(about.network.std))
+    except (TypeError, ValueError, OverflowError, RuntimeError, MemoryError) as error:
+        raise Refusal(f"{at}: no network can be built of it ({str(error).splitlines()[0][:120]})") from None
 
 
 def _built(about: Described) -> nn.Module:

@@ -349,6 +349,13 @@ def test_a_space_that_defines_no_metric_is_told(copy: Path) -> None:
         load(copy)
 
 
+def test_a_network_beyond_all_numbers_is_told(copy: Path) -> None:
+    content = json.loads((copy / "card.json").read_text())
+    edited(fresh=True, space={**content["space"], "projection": {**content["space"]["projection"], "dim": 2**70}})(copy)
+    with pytest.raises(Refusal, match=r"card\.json: no network can be built of it"):
+        load(copy)
+
+
 def test_a_folder_that_is_no_bundle_is_told(tmp_path: Path, bundle: Made) -> None:
     with pytest.raises(Refusal, match=r"no bundle: card\.json is missing"):
         load(tmp_path)
