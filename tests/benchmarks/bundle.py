@@ -9,14 +9,15 @@ training. Figures:
 - agreement: largest difference of h from the training-time encoder's, of the bundle (safetensors), of timm's or
   torchvision's own class with the bundle's file, and of the ONNX graph, batches of 1 to 33; beside it the largest h;
 - load: seconds of ``load`` after its imports, the best of five, each in a process of its own;
-- embed: pictures a second of ``Bundle.embed`` on files, beside a bare loop over the same reader and encoder (best of
-  five rounds, in turn).
+- embed: pictures a second of ``Bundle.embed`` on files, beside a bare loop over the same reader and encoder, by the
+  process's own time on one thread (others may use the machine), medians of ten rounds in turn.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import tarfile
@@ -157,16 +158,17 @@ def throughput(folder: Path, files: list[Path]) -> dict[str, float]:
                 parts.append(bundle.network.encode(torch.from_numpy(np.stack(some)).float() / 255.0).numpy())
         return np.concatenate(parts)
 
-    best = {"embed": 1e9, "bare": 1e9}
-    for _ in range(ROUNDS):
-        for name, call in (("bare", bare), ("embed", lambda: bundle.embed(files))):
-            started = time.perf_counter()
-            call()
-            best[name] = min(best[name], time.perf_counter() - started)
+    calls = {"bare": bare, "embed": lambda: bundle.embed(files)}
+    seconds: dict[str, list[float]] = {"bare": [], "embed": []}
+    for turn in range(2 * ROUNDS):
+        for name in ("bare", "embed") if turn % 2 else ("embed", "bare"):
+            started = time.process_time()
+            calls[name]()
+            seconds[name].append(time.process_time() - started)
     return {
-        "embed_per_second": round(len(files) / best["embed"]),
-        "bare_per_second": round(len(files) / best["bare"]),
-        "embed_of_bare": round(best["bare"] / best["embed"], 3),
+        "embed_per_second": round(len(files) / statistics.median(seconds["embed"])),
+        "bare_per_second": round(len(files) / statistics.median(seconds["bare"])),
+        "embed_of_bare": round(statistics.median(seconds["bare"]) / statistics.median(seconds["embed"]), 3),
     }
 
 
