@@ -98,8 +98,7 @@ class Batches:
         to (pictured, C, h, w)."""
         epoch, samples = next(self.order())
         samples = samples[:PICTURED]
-        stored = torch.from_numpy(self.loader.shards.canvases(self.loader.split, samples))
-        found = {"sample": stored.float() / 255.0}
+        found = {"sample": self.loader.shards.batch(self.loader.split, samples)}
         names = {view: role.called(view) for role in self.space.roles() for view in role.views}
         passes = self.loader.views(epoch, samples)
         for views, images in zip(self.loader.view_numbers(), passes, strict=True):

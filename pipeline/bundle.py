@@ -19,7 +19,7 @@ from pipeline.bundle_files import Read, digest_of_file, reader
 from pipeline.bundle_vectors import Vectors
 from pipeline.bundle_weights import largest, unpacked, weight_digest
 from pipeline.encoders.structure import on_meta
-from pipeline.images import Input
+from pipeline.modalities import Held
 from pipeline.network import Network
 from pipeline.spec import Refusal, canonical
 
@@ -36,7 +36,7 @@ def load(place: str | Path, device: str = "cpu") -> Bundle:
     at = f"{shown}/{CARD}"
     card = parse_card(_there(read, shown, CARD, CARD_LIMIT), at)
     about = described(card, at)
-    contract = part(card["input"], Input, at, "input")
+    contract = part({"input": card["input"]}, Held, at, "").input
     if contract.channels != len(about.network.mean):
         raise Refusal(f"{at}: input of {contract.channels} channels, network of {len(about.network.mean)}")
     network = _network(about, at)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.images import Input, Pixels, Unreadable, decode, decode_array, fit_image, on_channels
 from pipeline.intake import Lost, Work
+from pipeline.modalities import Modality
+from pipeline.samples import Unreadable, Values
 from pipeline.spec import Refusal
 
 
-def on_canvases(work: list[Work], canvas: Input) -> list[Pixels | Lost]:
-    """Each raw record on the canvas (C, H, W) uint8, or why it is none; runs in a process of its own."""
+def on_canvases(work: list[Work], canvas: Modality) -> list[Values | Lost]:
+    """Each raw record on the canvas, pictures (C, H, W) uint8, or why it is none; runs in a process of its own."""
     return [_on_canvas(content, array, canvas) for content, array in work]
 
 
-def _on_canvas(content: bytes | Path, array: bool, canvas: Input) -> Pixels | Lost:
+def _on_canvas(content: bytes | Path, array: bool, canvas: Modality) -> Values | Lost:
     try:
         raw = content if isinstance(content, bytes) else content.read_bytes()
-        found = decode_array(raw, canvas.range) if array else decode(raw, canvas.range)
-        return fit_image(on_channels(found, canvas), canvas)
+        return canvas.raw(raw, array)
     except Unreadable as fault:
         return Lost(fault.reason, fault.detail)
     except OSError as error:

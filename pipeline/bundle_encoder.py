@@ -20,7 +20,7 @@ from torch import Tensor
 from pipeline import metrics
 from pipeline.bundle_reading import Raw, as_input, is_one, on_canvas
 from pipeline.bundle_vectors import Layer, Rows, Vectors, as_tensor, distances, nearest, similarities
-from pipeline.images import Input
+from pipeline.modalities import Modality
 from pipeline.network import Network
 from pipeline.spec import Refusal
 
@@ -30,7 +30,7 @@ BATCH = 256
 class Bundle:
     """A trained encoder with its card. ``embed`` maps raw images to h or z; two vectors are compared by the space."""
 
-    def __init__(self, network: Network, card: dict[str, Any], contract: Input, device: str = "cpu"):
+    def __init__(self, network: Network, card: dict[str, Any], contract: Modality, device: str = "cpu"):
         self.network, self.card, self.input, self.device = network.eval().to(device), card, contract, device
         self.identity: str = card["identity"]
         self.width = int(network.encoder.dim)  # type: ignore[arg-type]

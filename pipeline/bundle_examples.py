@@ -17,12 +17,12 @@ def examples(card: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield (title, code)."""
     yield "With this library", _library(card)
     kind = card["network"]["encoder"]["kind"]
-    if kind in ("timm", "torchvision") and card["input"]["channels"] in MODES:
+    if kind in ("timm", "torchvision") and "kind" not in card["input"] and card["input"]["channels"] in MODES:
         code = _timm(card) if kind == "timm" else _torchvision(card)
         if code is not None:
             yield f"With {kind} and PyTorch alone", code
     yield "Fine-tuned, in plain PyTorch", _fine_tuned(card)
-    if GRAPH in card["files"] and card["input"]["channels"] in MODES:
+    if GRAPH in card["files"] and "kind" not in card["input"] and card["input"]["channels"] in MODES:
         yield "With onnxruntime, NumPy and Pillow alone", _onnx(card)
 
 

@@ -1,9 +1,9 @@
 """The encoder as an ONNX graph with its preprocessing inside: uint8 pixels in, h (and z) out, any number at once.
 
-Pictures come as they lie in memory, (N, H, W, C) uint8 on the canvas; scaling, normalisation, the network, and where
-the projection leaves too, z normalised as the space declares, are nodes of the graph. What the exporter notes about
-this machine (files, lines) is taken out, so that equal networks give equal bytes. The graph is run by onnxruntime on
-real pictures before it leaves.
+Pictures come as they lie in memory, (N, H, W, C) uint8 on the canvas, waves (N, C, T) float32; scaling, normalisation,
+the network, and where the projection leaves too, z normalised as the space declares, are nodes of the graph. What the
+exporter notes about this machine (files, lines) is taken out, so that equal networks give equal bytes. The graph is run
+by onnxruntime on real pictures before it leaves.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Graph(nn.Module):
         self.network, self.normalization, self.with_z = network, normalization, with_z
 
     def forward(self, pixels: Tensor) -> tuple[Tensor, ...]:
-        images = pixels.permute(0, 3, 1, 2).to(torch.float32) / 255.0
+        pictures = pixels.ndim == 4
+        images = pixels.permute(0, 3, 1, 2).to(torch.float32) / 255.0 if pictures else pixels
         h = self.network.encode(images)
         if not self.with_z:
             return (h,)
@@ -70,7 +71,8 @@ def write_graph(network: Network, card: dict[str, Any], canvases: Sequence[Pixel
     refuse_without_packages()
     space = card["space"]
     module = Graph(network, space["normalization"], bool(card["projection"]["given"])).eval()
-    pixels = np.stack([np.moveaxis(canvas, 0, 2) for canvas in canvases])  # (n, H, W, C)
+    pictures = [np.moveaxis(canvas, 0, 2) if canvas.ndim == 3 else canvas for canvas in canvases]
+    pixels = np.stack(pictures)  # (n, H, W, C)
     model = _exported(module, torch.from_numpy(np.resize(pixels, (2, *pixels.shape[1:]))), card)
     content: bytes = model.SerializeToString(deterministic=True)
     _agree(content, module, pixels)

@@ -1,6 +1,6 @@
 """Raw inputs to what the network takes, by the input contract of the card: the one place where a bundle reads inputs.
 
-Another modality needs its own contract and its own ``on_canvas`` and ``as_input``; nothing else of a bundle knows what
+The contract of the modality does it (``pipeline.modalities``); nothing else of a bundle knows what
 an input is.
 
 Legend: n inputs of a batch, C, H, W the canvas.
@@ -17,22 +17,24 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from pipeline.images import Input, Pixels, Unreadable, fit_image, read_image
+from pipeline.modalities import Modality
+from pipeline.samples import Unreadable, Values
 from pipeline.sources.names import MEMBER_LIMIT
 from pipeline.spec import Refusal
 
+NUMPY = b"\x93NUMPY"
 Raw = np.ndarray | bytes | str | Path | Image.Image
 """One raw input: pixels, an encoded image, the path of one, or one that Pillow has opened."""
 
 
-def on_canvas(raw: Raw, contract: Input) -> Pixels:
-    """One raw input on the canvas, (C, H, W) uint8, as in training.
+def on_canvas(raw: Raw, contract: Modality) -> Values:
+    """One raw input on the canvas, a picture (C, H, W) uint8, as in training.
 
     Raises:
         Refusal: cannot be read, or has another type or channels; one line.
     """
     try:
-        return fit_image(_pixels(raw, contract), contract)
+        return _sample(raw, contract)
     except Unreadable as error:
         raise Refusal(f"{_named(raw)}: {error}") from None
     except OSError as error:
@@ -43,23 +45,26 @@ def on_canvas(raw: Raw, contract: Input) -> Pixels:
         raise
 
 
-def as_input(canvases: Sequence[Pixels]) -> Tensor:
-    """Canvases as the network takes them: (n, C, H, W) float in [0, 1]."""
-    return torch.from_numpy(np.stack(canvases)).float() / 255.0
+def as_input(canvases: Sequence[Values]) -> Tensor:
+    """Canvases as the network takes them: pictures, which alone are uint8, (n, C, H, W) float in [0, 1]."""
+    stacked = torch.from_numpy(np.stack(canvases))
+    return stacked.float() / 255.0 if stacked.dtype == torch.uint8 else stacked.float()
 
 
 def is_one(raw: Any) -> bool:
     """Whether somebody gives one input where many are asked for."""
-    return isinstance(raw, (str, bytes, Path, Image.Image)) or (isinstance(raw, np.ndarray) and raw.ndim < 4)
+    return isinstance(raw, (str, bytes, Path, Image.Image)) or (
+        isinstance(raw, np.ndarray) and raw.ndim < (3 if raw.dtype.kind == "f" else 4)
+    )
 
 
-def _pixels(raw: Raw, contract: Input) -> Pixels:
+def _sample(raw: Raw, contract: Modality) -> Values:
     if isinstance(raw, np.ndarray):
-        return raw
+        return contract.given(raw)
     if isinstance(raw, Image.Image):
-        return np.asarray(_plain(raw))
+        return contract.given(np.asarray(_plain(raw)))
     if isinstance(raw, bytes):
-        return read_image(raw, contract)
+        return contract.raw(raw, raw.startswith(NUMPY))
     if not isinstance(raw, (str, Path)):
         raise Refusal(f"embed: {type(raw).__name__} is no image; give arrays, bytes, paths or Pillow's images")
     path = Path(raw)
@@ -67,7 +72,8 @@ def _pixels(raw: Raw, contract: Input) -> Pixels:
         raise Unreadable("no regular file")
     if path.is_file() and path.stat().st_size > MEMBER_LIMIT:
         raise Unreadable("too large", f"limit {MEMBER_LIMIT} bytes")
-    return read_image(path.read_bytes(), contract)
+    content = path.read_bytes()
+    return contract.raw(content, content.startswith(NUMPY))
 
 
 def _plain(image: Image.Image) -> Image.Image:

@@ -92,16 +92,23 @@ def _space(card: dict[str, Any]) -> Iterator[str]:
 def _use(card: dict[str, Any]) -> Iterator[str]:
     yield "## Use it"
     yield ""
-    yield "Each example runs in this folder, with two pictures `a.png` and `b.png` in it."
+    contract = card["input"]
+    files = {"audio": ("sounds", "wav"), "series": ("files", "npy")}
+    what, ending = files.get(contract.get("kind", ""), ("pictures", "png"))
+    yield f"Each example runs in this folder, with two {what} `a.{ending}` and `b.{ending}` in it."
     for title, code in examples(card):
         yield ""
         yield f"### {title}"
         yield ""
         yield "```python"
-        yield code.strip("\n")
+        yield code.strip("\n").replace('.png"', f'.{ending}"')
         yield "```"
     yield ""
-    contract = card["input"]
+    if "kind" in contract:
+        yield f"Input: `{json.dumps(contract)}`; values less {_numbers(card['network']['mean'])} and divided by"
+        yield f"{_numbers(card['network']['std'])}, by channel. `{WEIGHTS}` holds the weights."
+        yield ""
+        return
     size = f"{contract['height']} x {contract['width']}, {contract['channels']} channel(s)"
     yield f"Input: pictures of any size, upright (EXIF), 8 bits; {FITS[contract['fit']].format(**contract)}; {size}."
     yield f"`{WEIGHTS}` holds the weights under the architecture's own names; inputs are scaled to [0, 1], then"

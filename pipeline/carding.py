@@ -13,11 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.first_pass import Row
+from pipeline.modalities import Contract
 from pipeline.shards import Column, Grouped
 from pipeline.sources import ColumnKind
 from pipeline.spec import Refusal
 
 SPLITS = ("train", "test")
+FLAT = 1e-14
+"""Of the mean square: a variance below it is rounding."""
 
 
 def counted_column(name: str, label: str, kind: ColumnKind, rows: list[Row], position: int) -> Column:
@@ -80,19 +83,29 @@ def example_rows(train: list[Row], columns: dict[str, Column]) -> list[list[Row]
     return [train]
 
 
-def mean_std(moments: npt.NDArray[np.int64], area: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Of each channel over the canvas, in [0, 1], from exact sums (N, 2, C), and so the same in any order."""
-    n = len(moments) * area
-    totals = [[sum(values) for values in moments[:, power].T.tolist()] for power in range(2)]  # Python's whole numbers
-    mean = tuple(total / (255 * n) for total in totals[0])
-    return mean, tuple(math.sqrt(n * q - s * s) / (255 * n) for s, q in zip(*totals, strict=True))
+def mean_std(
+    moments: npt.NDArray[np.float64], area: int, contract: Contract
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Of each channel over the canvas, as an encoder reads it, from sums (N, 2, C), and so the same in any order.
+
+    A channel that never varies has the spread 1, so that it can be divided by.
+    """
+    n, whole = len(moments) * area, contract.levels
+    added = (lambda values: sum(map(int, values))) if contract.exact else math.fsum  # of whole numbers, Python's own
+    totals: list[list[Any]] = [[added(values) for values in moments[:, power].T.tolist()] for power in range(2)]
+    mean = tuple(total / (whole * n) for total in totals[0])
+    spread = [n * q - s * s for s, q in zip(*totals, strict=True)]
+    least = [0 if contract.exact else FLAT * n * q for q in totals[1]]
+    return mean, tuple(
+        math.sqrt(square) / (whole * n) if square > flat else 1.0 for square, flat in zip(spread, least, strict=True)
+    )
 
 
-def sizes(shapes: npt.NDArray[np.int32]) -> dict[str, tuple[int, int, int]]:
-    """Least, middle and largest height and width of pictures (N, 2)."""
+def sizes(shapes: npt.NDArray[np.int32], sides: tuple[str, str]) -> dict[str, tuple[int, int, int]]:
+    """Least, middle and largest of both sides of samples (N, 2)."""
     ordered = np.sort(shapes, axis=0)
     middle = (len(ordered) - 1) // 2
     return {
         side: (int(ordered[0, place]), int(ordered[middle, place]), int(ordered[-1, place]))
-        for place, side in enumerate(("height", "width"))
+        for place, side in enumerate(sides)
     }

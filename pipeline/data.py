@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipeline.images import Input
+from pipeline.modalities import Contract
 from pipeline.sources import ColumnKind, Item, Manifest, Source
 from pipeline.spec import Rule, Spec, nearest
 
@@ -40,12 +40,12 @@ class LedgerRules(Spec):
 
 
 class DataSpec(Spec):
-    """One data set: where its pictures come from, their canvas, their split, and the labels that are kept."""
+    """One data set: where its samples come from, their canvas, their split, and the labels that are kept."""
 
     source: Source
     manifest: Manifest | None = None
     """a table of labels beside the pictures; null: there is none"""
-    input: Input
+    input: Contract
     split: HashSplit | None
     """null (or a group alone) exactly where the source or the manifest has its own"""
     labels: tuple[str, ...]

@@ -1,6 +1,6 @@
 """Vectors of whole splits, in evaluation mode and without a gradient, beside the controls that they are judged by.
 
-images (N, C, H, W) uint8; h (N, width), z (N, dim), raw (N, C·H'·W').
+images (N, C, H, W), or what else the modality's samples are; h (N, width), z (N, dim), raw (N, C·H'·W').
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from pydantic import TypeAdapter
 from torch import Tensor
-from torch.nn import functional
 
 from pipeline.loading import ViewLoader
+from pipeline.modalities.proofs import proof_of
 from pipeline.network import described_network, trained_network
 from pipeline.shards import Shards
 from pipeline.views import Invariance
@@ -28,7 +28,7 @@ SPLITS = ("train", "test", "view0", "view1")
 """What is embedded: both splits as they are, and the test images under the declared invariances, drawn twice."""
 BATCH = 256
 RAW_SIDE = 32
-"""The raw control is pooled to at most this many pixels a side."""
+"""The raw control of pictures is pooled to at most this many pixels a side."""
 
 
 def embed_splits(
@@ -39,7 +39,7 @@ def embed_splits(
     seen = [tuple(adapter.validate_json(json.dumps(each)) for each in view) for view in described["views"]]
     roles = [Role(f"view{number}", (number,), invariances) for number, invariances in enumerate(seen)]
     untrained = described_network(described).eval().to(device)
-    network = trained_network(described, weights).to(device)
+    network, proof = trained_network(described, weights).to(device), proof_of(shards.card.input)
     for split in SPLITS:
         source = source_of(split)
         loader = ViewLoader(shards, source, [roles[int(split[-1])]], 0, device) if source != split else None
@@ -47,12 +47,12 @@ def embed_splits(
         for start in range(0, shards.card.splits[source], BATCH):
             samples = np.arange(start, min(start + BATCH, shards.card.splits[source]))
             if loader is None:
-                pixels = torch.from_numpy(shards.canvases(split, samples)).to(device).float() / 255.0
+                pixels = shards.batch(split, samples).to(device)
             else:
                 (pixels,) = loader.views(VIEW_EPOCH, samples)
             with torch.inference_mode():
                 h, z = network(pixels)
-                rows = {"h": h, "z": z, "raw": raw_control(pixels), "untrained": untrained.encode(pixels)}
+                rows = {"h": h, "z": z, "raw": proof.raw(pixels, RAW_SIDE), "untrained": untrained.encode(pixels)}
             for layer, vectors in rows.items():
                 parts[layer].append(vectors.float().cpu())
             told(len(pixels))
@@ -63,9 +63,3 @@ def embed_splits(
 def source_of(split: str) -> str:
     """The split of the data that an embedded split is made of: view0 and view1 are views of the test images."""
     return "test" if split.startswith("view") else split
-
-
-def raw_control(pixels: Tensor) -> Tensor:
-    """The input itself as a vector: (N, C, H, W) → (N, C·H'·W'), pooled to at most RAW_SIDE a side."""
-    side = (min(RAW_SIDE, pixels.shape[-2]), min(RAW_SIDE, pixels.shape[-1]))
-    return functional.adaptive_avg_pool2d(pixels, side).flatten(1)

@@ -32,7 +32,7 @@ class Row:
 
 def facts_type(channels: int) -> np.dtype[Any]:
     """What the first pass measures of a picture."""
-    sums = (np.int64, (2, channels))
+    sums = (np.float64, (2, channels))
     shape = (np.int32, (2,))
     return np.dtype(
         [("offset", np.int64), ("size", np.int64), ("shape", *shape), ("digest", "S32"), ("moments", *sums)]
@@ -73,7 +73,7 @@ def keep(
             content = item.content if outcome.content is None else outcome.content
             assert isinstance(content, bytes)
             spool.write(content)
-            moments = np.frombuffer(outcome.moments, np.int64).reshape(2, -1)
+            moments = np.frombuffer(outcome.moments, np.float64).reshape(2, -1)
             measured.write(
                 np.array([(offset, outcome.size, outcome.shape, outcome.digest.hex(), moments)], facts).tobytes()
             )

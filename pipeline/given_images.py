@@ -106,7 +106,7 @@ def encode_all(
         loaders = [ViewLoader(shards, split, [role], SEED, workers=workers, resident=RESIDENT) for role in roles]
         for start in range(0, count, BATCH):
             samples = np.arange(start, min(start + BATCH, count))
-            pictures = torch.from_numpy(shards.canvases(split, samples)).float() / 255.0
+            pictures = shards.batch(split, samples)
             moments.append(_moments(pictures))
             plain.append(encoder.encode(pictures))
             told(len(samples))

@@ -20,13 +20,14 @@ from pipeline.given_encoder import GivenEncoder, Preprocessing, open_encoder
 from pipeline.given_images import Encoded, encode_all, place_of, sharded, texts_of
 from pipeline.given_labels import matched, read_labels
 from pipeline.given_rows import Given, given
+from pipeline.images import Input
 from pipeline.machine import read_machine, settle
 from pipeline.shard_names import Names
 from pipeline.shards import Shards
 from pipeline.sources import ColumnKind, Item
 from pipeline.space import LatentSpace
 from pipeline.spec import Refusal, parse, read_section
-from pipeline.views import Invariance, fault
+from pipeline.views import Invariance, misfit
 
 Views = tuple[tuple[Invariance, ...], tuple[Invariance, ...]]
 
@@ -53,7 +54,7 @@ def audit_pictures(options: Any, kind: str, folder: Path) -> tuple[Given, list[D
         encoder, (views, remark) = _of_bundle(bundle), _views_of(bundle)
     canvas = encoder.canvas
     for invariance in dict.fromkeys(each for view in views or () for each in view):
-        reason = fault(invariance, canvas.channels, canvas.height, canvas.width)
+        reason = misfit(invariance, canvas.channels, canvas.size)
         if reason is not None:
             raise Refusal(f"--declared {options.declared}: {invariance.kind}: {reason}")
     told = [f"{encoder.name}: {encoder.told}", *([remark] if remark else [])]
@@ -108,6 +109,8 @@ def _of_bundle(bundle: Bundle) -> GivenEncoder:
         return bundle.network.encode(pictures).float().numpy()
 
     canvas = bundle.input
+    if not isinstance(canvas, Input):
+        raise Refusal(f"--bundle: it reads {canvas.word}s; pictures are audited here, so give a bundle of pictures")
     told = f"bundle {bundle.card['identity'][:8]}; canvas {canvas.height} x {canvas.width}, fit {canvas.fit}"
     return GivenEncoder(str(bundle.card.get("name", "bundle")), canvas, encode, told)
 

@@ -23,17 +23,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from pipeline.images import (
-    Decoded,
-    Input,
-    Unreadable,
-    decode,
-    decode_array,
-    encode_array,
-    encode_png,
-    fit_image,
-    on_channels,
-)
+from pipeline.modalities import Modality
+from pipeline.samples import Unreadable
 from pipeline.sources import Item, Record
 from pipeline.sources.names import MEMBER_LIMIT
 from pipeline.spec import Refusal
@@ -49,7 +40,7 @@ class Kept:
 
     extension: str
     shape: tuple[int, int]
-    """height and width, upright"""
+    """its two sides, as the contract names them"""
     content: bytes | None
     """what is stored; None: the record's own bytes"""
     size: int
@@ -57,7 +48,7 @@ class Kept:
     digest: bytes
     """SHA-256 of the raw bytes, the first 16"""
     moments: bytes
-    """sums and sums of squares over the canvas, (2, C) int64"""
+    """sums and sums of squares over the canvas, (2, C) float64"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +72,7 @@ class _Chunk:
     bytes: int = 0
 
 
-def take(content: bytes | Path, array: bool, canvas: Input) -> Outcome:
+def take(content: bytes | Path, array: bool, canvas: Modality) -> Outcome:
     """Judge one raw picture.
 
     Args:
@@ -91,31 +82,27 @@ def take(content: bytes | Path, array: bool, canvas: Input) -> Outcome:
     """
     try:
         raw = _read(content) if isinstance(content, Path) else content
-        found = decode_array(raw, canvas.range) if array else decode(raw, canvas.range)
-        pixels = on_channels(found, canvas)
-        picture = fit_image(pixels, canvas)
+        found = canvas.take(raw, array)
     except Unreadable as fault:
         return Lost(fault.reason, fault.detail)
     except OSError as error:
         return Lost("cannot be opened", str(error.strerror))
     except Refusal as fault:
         return Lost("wrong channels", str(fault))
-    extension, stored = _stored(found, raw, pixels, array)
-    values = picture.reshape(len(picture), -1).astype(np.float64)  # sums below 2**53 are exact
-    moments = np.stack([values.sum(axis=1), np.einsum("ij,ij->i", values, values)]).astype(np.int64)
-    given = stored is raw and not isinstance(content, Path)
-    shape = (pixels.shape[0], pixels.shape[1])
+    whole = isinstance(content, Path) and found.stored is None
+    stored = raw if whole else found.stored
+    moments = np.asarray(found.moments, np.float64).tobytes()
     digest = hashlib.sha256(raw).digest()[:16]
-    return Kept(extension, shape, None if given else stored, len(stored), digest, moments.tobytes())
+    return Kept(found.extension, found.shape, stored, len(raw if stored is None else stored), digest, moments)
 
 
-def taken(items: Iterable[Item], canvas: Input, workers: int) -> Iterator[tuple[Item, Outcome | None]]:
+def taken(items: Iterable[Item], canvas: Modality, workers: int) -> Iterator[tuple[Item, Outcome | None]]:
     """Yield every item in order, each record with its outcome; records are judged on ``workers`` processes."""
     return judged(items, canvas, workers, take_all)
 
 
 def judged(
-    items: Iterable[Item], canvas: Input, workers: int, judge: Callable[[list[Work], Input], list[Found]]
+    items: Iterable[Item], canvas: Modality, workers: int, judge: Callable[[list[Work], Modality], list[Found]]
 ) -> Iterator[tuple[Item, Found | None]]:
     """Yield every item in order, each record with what ``judge`` makes of it on one of ``workers`` processes.
 
@@ -147,19 +134,9 @@ def judged(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def take_all(work: list[Work], canvas: Input) -> list[Outcome]:
+def take_all(work: list[Work], canvas: Modality) -> list[Outcome]:
     """``take`` each."""
     return [take(content, array, canvas) for content, array in work]
-
-
-def _stored(found: Decoded, raw: bytes, pixels: np.ndarray, array: bool) -> tuple[str, bytes]:
-    """Extension and bytes: the raw ones where any reader sees the same pixels in them, else without loss."""
-    if found.plain and not array:
-        return found.extension, raw
-    keeps = pixels if found.alpha else found.pixels
-    if keeps.shape[2] in (1, 3):
-        return "png", encode_png(keeps)
-    return "npy", encode_array(keeps)
 
 
 def _read(path: Path) -> bytes:

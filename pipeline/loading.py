@@ -1,10 +1,11 @@
 """The views of a split's samples: bytes → pictures → views, each a function of (seed, epoch, sample, view) alone.
 
-Pictures that all have the canvas's size, or are fitted to it first, are decoded once and kept, and a batch's views are
-made at once, on the device. Where a view begins by cutting or resizing pictures of other sizes, and where all of them
-are too many to be kept, each picture is decoded when it is due, once for all of its views: in threads, a batch ahead.
+Samples that all have the canvas's size, or are fitted to it first, are decoded once and kept, and a batch's views are
+made at once, on the device. Where a view begins by cutting or resizing samples of other sizes, and where all of them
+are too many to be kept, each sample is decoded when it is due, once for all of its views: in threads, a batch ahead.
 
-n samples; a pass is the views of one size, V a sample, ordered by sample, then view: (n·V, C, h, w).
+n samples; a pass is the views of one size, V a sample, ordered by sample, then view: (n·V, C, h, w) of pictures, where
+h and w stand for whatever sides the samples have.
 """
 
 from __future__ import annotations
@@ -12,21 +13,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from pipeline.keys import Keys
+from pipeline.samples import Size
 from pipeline.shards import Shards
-from pipeline.views import Images, Sizing, apply_view, draw_parameters
+from pipeline.views import Images, apply_view, draw_parameters, sizes_views
 from pipeline.views.roles import PartnerTable, Role
 
 CHUNK = 8
 """Samples that a thread decodes and cuts at a time: their pictures stay in its cache."""
 
-Size = tuple[int, int]
 Epoch = int
 
 
@@ -59,10 +59,9 @@ class ViewLoader:
         canvas = shards.card.input
         self.passes: dict[Size, list[Role]] = {}
         for role in roles:
-            self.passes.setdefault(role.size(canvas.height, canvas.width), []).append(role)
-        own_size = bool((shards.shapes(split) == (canvas.height, canvas.width)).all())
+            self.passes.setdefault(role.of(canvas.size), []).append(role)
         self.partners = None if codes is None else PartnerTable(codes)
-        self.at_own_size = not own_size and canvas.fit != "pad"
+        self.at_own_size = canvas.own_size(shards.shapes(split))
         self.needed = {self._cuts(role) for role in roles}
         keep = self.needed == {False} and shards.canvas_bytes(split) <= resident
         self.kept = torch.from_numpy(shards.images(split)) if keep else None
@@ -113,7 +112,7 @@ class ViewLoader:
 
     def _cuts(self, role: Role) -> bool:
         """Whether a role's views are cut from pictures at their own size, and not from the canvas."""
-        return self.at_own_size and bool(role.invariances) and isinstance(role.invariances[0], get_args(Sizing))
+        return self.at_own_size and bool(role.invariances) and sizes_views(role.invariances[0])
 
     def _decoded(self, rows: np.ndarray) -> dict[bool, dict[int, Tensor]]:
         """The pictures of some rows at their own size (True), on the canvas (False), as roles need them; each is

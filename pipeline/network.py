@@ -1,7 +1,7 @@
 """The network x → h → z: the card's normalisation, the encoder, the projection.
 
-images (N, C, H, W) float in [0, 1]; h (N, width) at the boundary; z (N, dim) where the loss acts, or the predictor
-q (N, dim) behind it, which is of the training alone.
+images (N, C, H, W) float in [0, 1], or what else the data's samples are, as (N, C, T); h (N, width) at the boundary;
+z (N, dim) where the loss acts, or the predictor q (N, dim) behind it, which is of the training alone.
 """
 
 from __future__ import annotations
@@ -46,8 +46,11 @@ class Network(nn.Module):
         return h, self.projection(h)
 
     def encode(self, images: Tensor) -> Tensor:
-        """images (N, C, H, W) → h (N, width)."""
-        x = ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
+        """images (N, C, H, W), or (N, C, T) → h (N, width)."""
+        if images.ndim == 4:
+            x = ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
+        else:
+            x = (images - self.mean[..., 0]) / self.std[..., 0]
         h: Tensor = self.encoder(x)
         return h
 

@@ -79,7 +79,8 @@ def replayed(space: LatentSpace, training: Training, shards: Shards, machine: Ma
         pixels = f"pixels {float(views.min()):.3g} to {float(views.max()):.3g}, mean {float(views.mean()):.3g}"
         yield f"  sample {told['batch'][place]}: {pixels}; {sizes}"
     picture = folder / "diverged.png"
-    views_picture(batch.passes[0][[row for place in shown for row in (2 * place, 2 * place + 1)]].cpu(), picture)
+    rows = [row for place in shown for row in (2 * place, 2 * place + 1)]
+    views_picture(shards.card.input.pictures(batch.passes[0][rows].cpu()), picture)
     try:
         division = Division.of(len(samples), 0, training.norm_group, machine.micro_batch)
         stepper = Stepper(space, training.seed, division, model, target)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +25,7 @@ from pipeline.carding import SPLITS, codes, counted_column, example_rows, groupe
 from pipeline.data import DataSpec
 from pipeline.examples import save_examples
 from pipeline.first_pass import Row, facts_type, keep
-from pipeline.images import Pixels, fit_image, read_image
+from pipeline.images import Pixels
 from pipeline.ledger import Ledger
 from pipeline.notable import notable
 from pipeline.repeats import repeats, sides
@@ -92,8 +93,8 @@ def shard(
         save_examples(example_rows(train, columns), lambda row: _picture(spec, row, facts, spool), folder / EXAMPLES)
     spool_path.unlink()
     np.savez(folder / INDEX, **arrays)  # type: ignore[arg-type]
-    area = spec.input.height * spec.input.width
-    mean, std = mean_std(facts["moments"][[row.fact for row in train]], area)
+    area = math.prod(spec.input.shape[1:])
+    mean, std = mean_std(facts["moments"][[row.fact for row in train]], area, spec.input)
     plain = {label: {"kind": column.kind, "classes": column.classes} for label, column in columns.items()}
     card = DataCard(
         name=name,
@@ -103,7 +104,7 @@ def shard(
         group=group,
         mean=mean,
         std=std,
-        sizes=sizes(facts["shape"][[row.fact for row in rows]]),
+        sizes=sizes(facts["shape"][[row.fact for row in rows]], spec.input.sides),
         shards=tuple(shards),
         index_sha256=sha256(folder / INDEX),
         fingerprint=digest(
@@ -201,7 +202,7 @@ def _content(row: Row, facts: npt.NDArray[Any], spool: BinaryIO) -> bytes:
 
 
 def _picture(spec: DataSpec, row: Row, facts: npt.NDArray[Any], spool: BinaryIO) -> Pixels:
-    return fit_image(read_image(_content(row, facts, spool), spec.input), spec.input)
+    return spec.input.picture(spec.input.read(_content(row, facts, spool)))
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -5,23 +5,29 @@ The shards are plain webdataset tars (``SPLIT-000000.tar``, members ``KEY.EXT`` 
 index gives. Beside the tars: ``index.json`` (the card), ``index.npz`` (offset and size of every member, label codes)
 ``ledger.json`` (what was refused, by reason) and ``card.png`` (examples, a line a class).
 
-Legend: N pictures of a split; C, H, W the canvas (``card.input``).
+Legend: N samples of a split; S one of them on the canvas, whose contract is ``card.input``: of pictures (C, H, W).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from pipeline.images import Input, Pixels, fit_image, read_image, thumbnail
+from pipeline.images import Pixels, thumbnail
+from pipeline.modalities import Contract
+from pipeline.samples import Values
 from pipeline.spec import Refusal, Spec, parse
+
+if TYPE_CHECKING:
+    from torch import Tensor  # sharding needs no torch
 
 CARD, INDEX, LEDGER, EXAMPLES = "index.json", "index.npz", "ledger.json", "card.png"
 
@@ -66,18 +72,18 @@ class DataCard(Spec):
     """All that is known of a sharded data set without its pictures."""
 
     name: str
-    input: Input
+    input: Contract
     splits: dict[str, int]
     """pictures of each split"""
     columns: dict[str, Column]
     group: Grouped | None = None
     """of the column that the data spec's ``split.group`` names"""
     mean: tuple[float, ...]
-    """of each channel over the canvas of train, in [0, 1]"""
+    """of each channel over the canvas of train, as an encoder reads it: of pictures in [0, 1]"""
     std: tuple[float, ...]
-    """of each channel over the canvas of train, in [0, 1]"""
+    """of each channel over the canvas of train, likewise"""
     sizes: dict[str, tuple[int, int, int]] = Field(default_factory=dict)
-    """least, middle and largest height and width of the files, pixels"""
+    """least, middle and largest of both sides of the files: of pictures height and width, pixels"""
     shards: tuple[ShardFile, ...]
     index_sha256: str
     """of index.npz"""
@@ -98,7 +104,7 @@ class Shards:
         self.folder = folder
         self.card = read_card(folder)
         self._files: dict[int, int] = {}
-        self._images: dict[str, Pixels] = {}
+        self._images: dict[str, Values] = {}
         for shard in self.card.shards:
             found = _size(folder / shard.file)
             if found != shard.bytes:
@@ -125,17 +131,12 @@ class Shards:
         return content
 
     def image(self, split: str, index: int) -> Pixels:
-        """Picture ``index`` of a split on the canvas: (C, H, W) uint8."""
-        return fit_image(read_image(self.read(split, index), self.card.input), self.card.input)
+        """What sample ``index`` of a split looks like, a picture on its canvas: (C, H, W) uint8."""
+        return self.card.input.picture(self.card.input.read(self.read(split, index)))
 
-    def original(self, split: str, index: int) -> Pixels:
-        """Picture ``index`` of a split at its own size, with the canvas's channels: (C, H', W') uint8, channels last.
-
-        It may be written to. In memory the channels of a pixel lie together, as they were decoded: cuts are twice as
-        fast so.
-        """
-        pixels = read_image(self.read(split, index), self.card.input)
-        return np.moveaxis(pixels if pixels.flags.writeable else pixels.copy(), 2, 0)
+    def original(self, split: str, index: int) -> Values:
+        """Sample ``index`` of a split at its own size, with the canvas's channels first. It may be written to."""
+        return self.card.input.original(self.read(split, index))
 
     def thumbnail(self, split: str, index: int, side: int) -> Pixels:
         """Sample ``index`` of a split as a person looks at it: (h, w, 3) uint8, at most ``side`` pixels a side, of one
@@ -143,33 +144,40 @@ class Shards:
         return thumbnail(self.image(split, index), side)
 
     def shapes(self, split: str) -> npt.NDArray[np.int32]:
-        """Height and width of every picture of a split, as in its file: (N, 2)."""
+        """Both sides of every sample of a split, as in its file: (N, 2), of pictures height and width."""
         self._check(split)
         if f"{split}.shape" not in self._index:
             raise Refusal(f"{self.folder / INDEX}: written by an earlier version, without sizes; {REMEDY}")
         return self._index[f"{split}.shape"]
 
-    def canvases(self, split: str, indices: npt.NDArray[np.int64]) -> Pixels:
-        """Some pictures of a split on the canvas, (n, C, H, W) uint8; only these are decoded if ``images`` was not."""
+    def canvases(self, split: str, indices: npt.NDArray[np.int64]) -> Values:
+        """Some samples of a split on the canvas, (n, *S), pictures as uint8; only these are decoded if ``images`` was
+        not called."""
         if split in self._images:
             return self._images[split][indices]
         canvas = self.card.input
-        pictures = np.empty((len(indices), canvas.channels, canvas.height, canvas.width), np.uint8)
+        samples: Values = np.empty((len(indices), *canvas.shape), canvas.kept)
         for position, index in enumerate(indices):
-            pictures[position] = self.image(split, int(index))
-        return pictures
+            samples[position] = canvas.read(self.read(split, int(index)))
+        return samples
 
-    def images(self, split: str) -> Pixels:
-        """All pictures of a split on the canvas, (N, C, H, W) uint8: decoded at the first call, then kept."""
+    def batch(self, split: str, indices: npt.NDArray[np.int64]) -> Tensor:
+        """Some samples of a split as an encoder reads them: (n, *S) floating point, pictures in [0, 1]."""
+        import torch
+
+        return self.card.input.as_float(torch.from_numpy(self.canvases(split, indices)))
+
+    def images(self, split: str) -> Values:
+        """All samples of a split on the canvas, (N, *S), pictures as uint8: decoded at the first call, then kept."""
         self._check(split)
         if split not in self._images:
             self._images[split] = self.canvases(split, np.arange(self.card.splits[split]))
         return self._images[split]
 
     def canvas_bytes(self, split: str) -> int:
-        """Memory of all pictures of a split on the canvas."""
+        """Memory of all samples of a split on the canvas."""
         canvas = self.card.input
-        return self.card.splits[split] * canvas.channels * canvas.height * canvas.width
+        return self.card.splits[split] * math.prod(canvas.shape) * np.dtype(canvas.kept).itemsize
 
     def labels(self, split: str) -> dict[str, npt.NDArray[Any]]:
         """Every label column of a split: (N,) int64 codes of classes, or float64 numbers."""

@@ -70,7 +70,8 @@ def show_views(space: LatentSpace, shards: Shards, folder: Path, samples: int) -
     codes = shards.labels(SPLIT)[space.views.column] if isinstance(space.views, Partners) else None
     rows = np.arange(shards.card.splits[SPLIT]) if codes is None else with_partners(codes)
     rows = np.sort(rows[permutation(SEED, 0, len(rows))[:samples]])
-    plain = Column("sample", torch.from_numpy(shards.canvases(SPLIT, rows)).float() / 255.0)
+    pictures = shards.card.input.pictures
+    plain = Column("sample", pictures(shards.batch(SPLIT, rows)))
     files = []
     for number, invariance in enumerate(space.declared()):
         files.append(folder / f"{number:02d}-{invariance.kind}.png")
@@ -99,6 +100,7 @@ def _bands(invariance: Invariance, shards: Shards, rows: np.ndarray) -> list[Col
 def _views(shards: Shards, rows: np.ndarray, invariance: Invariance, views: tuple[int, ...]) -> list[Tensor]:
     loader = ViewLoader(shards, SPLIT, [Role("shown", views, (invariance,))], SEED, resident=0)
     (images,) = loader.views(EPOCH, rows)
+    images = shards.card.input.pictures(images)
     return [images[position :: len(views)] for position in range(len(views))]
 
 
@@ -107,10 +109,11 @@ def _together(roles: Sequence[Role], loader: ViewLoader, rows: np.ndarray) -> li
     names = {view: (role, place) for role in roles for place, view in enumerate(role.views)}
     columns = []
     for views, images in zip(loader.view_numbers(), loader.views(EPOCH, rows), strict=True):
+        seen = loader.shards.card.input.pictures(images)
         for position, view in enumerate(views):
             role, place = names[view]
             heading = f"{role.name} {place + 1}" if len(role.views) > 1 else role.name
-            columns.append(Column(heading, images[position :: len(views)], place == 0))
+            columns.append(Column(heading, seen[position :: len(views)], place == 0))
     return columns
 
 

@@ -255,9 +255,13 @@ def _resolve(annotation: Any, value: Any) -> Any:
     if get_origin(annotation) in (Union, types.UnionType):
         members = [_resolve(member, value) for member in get_args(annotation) if member is not type(None)]
         tag = value.get("kind") if isinstance(value, Mapping) else None
-        for member in members:
-            if isinstance(member, type) and issubclass(member, BaseModel) and tag in _tags(member):
+        models = [member for member in members if isinstance(member, type) and issubclass(member, BaseModel)]
+        for member in models:
+            if tag in _tags(member):
                 return member
+        untagged = [member for member in models if "kind" not in member.model_fields]
+        if isinstance(value, Mapping) and tag is None and len(untagged) == 1:
+            return untagged[0]  # the member that needs no kind
         return members[0] if len(members) == 1 else annotation
     return annotation
 

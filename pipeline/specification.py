@@ -22,15 +22,18 @@ from pipeline.audit import Audit
 from pipeline.audit.probed import Probed
 from pipeline.check import Check, unused_acceptances
 from pipeline.data import DataSpec
+from pipeline.encoders import encoder_sides
 from pipeline.encoders.structure import on_meta
 from pipeline.export import Export
 from pipeline.index import NONE, read_index, unhashable
+from pipeline.modalities import Modality
 from pipeline.probes import Probe
 from pipeline.samplers import Hardest, Queue
+from pipeline.samples import Size, modality
 from pipeline.space import LatentSpace
 from pipeline.spec import Fault, Rule, Spec, SpecError, nearest, read_spec, read_yaml, shown
 from pipeline.training_section import Training, ungrouped
-from pipeline.views import FACTORS, codes, factor, fault
+from pipeline.views import FACTORS, codes, factor, misfit
 from pipeline.views.code_laws import broken_law
 from pipeline.views.roles import MultiCrop
 
@@ -116,8 +119,8 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
             )
     for path, invariance in space.placed():
         local = isinstance(space.views, MultiCrop) and path != "views.global_crop"
-        sizes = {role.size(canvas.height, canvas.width) for role in space.roles()[: 2 if local else 1]}
-        reasons = [fault(invariance, canvas.channels, *size) for size in sorted(sizes)]
+        sizes = {role.of(canvas.size) for role in space.roles()[: 2 if local else 1]}
+        reasons = [misfit(invariance, canvas.channels, size) for size in sorted(sizes)]
         if any(reasons):
             yield f"space.{path}", next(reason for reason in reasons if reason)
     for section, names in (("sampler", space.sampler.reads), ("views", space.views.reads)):
@@ -128,8 +131,8 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     prior = space.prior_column()
     if prior is not None and columns.get(prior) != "class":
         yield "space.objective.prior.column", f"no such label column of classes; {nearest(prior, classes)}"
-    of_views = sorted({role.size(canvas.height, canvas.width) for role in space.roles()}, reverse=True)
-    for path, code in codes(space, "space"):
+    of_views = sorted({role.of(canvas.size) for role in space.roles()}, reverse=True)
+    for path, code in codes(space, "space") if modality(canvas.size) == "image" else ():
         broken = next(filter(None, (broken_law(code, canvas.channels, *size) for size in of_views)), None)
         if broken is not None:
             yield f"{path}.{broken[0]}", broken[1]
@@ -139,7 +142,7 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     if count is not None and isinstance(space.sampler, Queue) and space.sampler.length >= count:
         yield "space.sampler.length", f"must be below the data set; at most {count - 1}, less its test split"
     for role in space.roles():
-        reason = unreadable(specification.training, canvas.channels, *role.size(canvas.height, canvas.width))
+        reason = unreadable(specification.training, canvas, role.of(canvas.size))
         if reason is not None:
             yield "training.encoder", reason
             break
@@ -156,7 +159,7 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     for path, name in specification.audit.preserved():
         if name not in space.preserves:
             yield f"audit.{path}", f"{name} is not preserved; {nearest(name, space.preserves)}"
-    used, _ = controls(space.declared(), (canvas.channels, canvas.height, canvas.width))
+    used, _ = controls(space.declared(), canvas)
     known = [*transformations(space.declared()), *used]
     for path, name in specification.audit.transformations():
         if name not in known:
@@ -178,14 +181,23 @@ def unread(probe: Probe, read: Probed, columns: Mapping[str, str]) -> str | None
     return None
 
 
-def unreadable(training: Training, channels: int, height: int, width: int) -> str | None:
-    """Why the encoder cannot read pictures of this size; None if it can. No weight is drawn or allocated."""
-    module = on_meta(training.encoder.build, channels).eval()
+def unreadable(training: Training, contract: Modality, size: Size) -> str | None:
+    """Why the encoder cannot read views of this size; None if it can. No weight is drawn or allocated."""
+    encoder, what = training.encoder, modality(size)
+    if encoder.sides != len(contract.shape) - 1:
+        known = ", ".join(kind for kind, sides in encoder_sides().items() if sides == len(contract.shape) - 1)
+        return f"{encoder.kind} reads {'pictures' if encoder.sides == 2 else 'waves'}, the data is {what}; use {known}"
+    rate = getattr(encoder, "rate", None)
+    if rate is not None and rate != size[1]:
+        return f"its rate is {rate}, the data's {size[1]}; make them equal"
+    module = on_meta(encoder.build, contract.channels).eval()
+    sides = size[: encoder.sides]
     try:
-        module(torch.zeros(2, channels, height, width, device="meta"))
+        module(torch.zeros(2, contract.channels, *sides, device="meta"))
     except (AssertionError, RuntimeError, ValueError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        return f"cannot read pictures of {height} x {width} ({reason}); change the encoder or the canvas"
+        told = f"pictures of {size[0]} x {size[1]}" if what == "image" else f"{contract.word}s of {size[0]} steps"
+        return f"cannot read {told} ({reason}); change the encoder or the canvas"
     return None
 
 

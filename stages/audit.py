@@ -71,7 +71,8 @@ def transformed(path: Path, audit: Audit, embeddings: Embeddings) -> Found:
     trained, checked = output_of("pretrain", path.stem), output_of("check", path.stem)
     machine = read_machine()
     settle(machine)
-    networks = Networks(read_json(trained / "network.json"), trained / "weights.safetensors", machine.chosen_device())
+    described, weights = read_json(trained / "network.json"), trained / "weights.safetensors"
+    networks = Networks(described, weights, shards.card.input, machine.chosen_device())
     return achieve(
         space.declared(),
         space.preserves,

@@ -82,7 +82,7 @@ def write(name: str, spec: Specification, shards: Shards) -> list[Finding]:
     projection = spec.space.projection
     dim = int(on_meta(spec.training.encoder.build).dim) if projection.kind == "none" else projection.dim  # type: ignore[arg-type]
     total = pictures_of(spec.space, spec.check, shards)
-    with tqdm(total=total, desc=f"check {name}", unit="picture", mininterval=1.0) as bar:
+    with tqdm(total=total, desc=f"check {name}", unit=shards.card.input.word, mininterval=1.0) as bar:
         shown = examine(spec.space, spec.check, shards, bar.update)
         bar.update(total - bar.n)
     findings: list[Finding] = []
@@ -91,7 +91,7 @@ def write(name: str, spec: Specification, shards: Shards) -> list[Finding]:
             finding = each.finding
             if each.picture is not None and finding.verdict not in ("pass", "noted"):
                 file = f"{number:03d}-{finding.finding}-{finding.invariance}.png"
-                draw(each.picture, folder / file)
+                draw(each.picture, folder / file, shards.card.input.pictures)
                 finding = replace(finding, picture=file)
             findings.append(finding)
         for label in spec.space.preserves:

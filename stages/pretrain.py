@@ -282,8 +282,8 @@ def _write(name: str, space: LatentSpace, training: Training, shards: Shards, tr
                 "parameters": sum(weight.numel() for weight in trained.network.encoder.parameters()),
             },
         )
-        views_picture(trained.views, folder / "views.png")
-        role_pictures(trained.seen, folder)
+        views_picture(card.input.pictures(trained.views), folder / "views.png")
+        role_pictures({name: card.input.pictures(batch) for name, batch in trained.seen.items()}, folder)
         write_json(folder / "lineage.json", {"depends_on": mark, "versions": versions()})
 
 

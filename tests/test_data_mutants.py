@@ -160,7 +160,7 @@ WRONG = (
     ),
     Wrong(
         "what had to be changed is stored as it came",
-        "pipeline.intake",
+        IMAGES + "canvas",
         "if found.plain and not array:",
         "if not array:",
         test_sharding.test_bytes_are_kept_where_any_reader_sees_the_same_and_stored_without_loss_elsewhere,

@@ -158,7 +158,7 @@ def partners_of_uneven_groups() -> None:
             "torch.cat(each, dim=1).flatten(0, 1)",
             "torch.cat(parts)",
         ),
-        ("cuts are of the canvas", "loading", "self.at_own_size = not own_size", "self.at_own_size = own_size"),
+        ("cuts are of the canvas", "loading", "self.at_own_size = canvas", "self.at_own_size = not canvas"),
         ("all roles cut if one does", "loading", "[self._cuts(role)][row]", "[True in self.needed][row]"),
         ("a partner may be the row itself", "views.roles", "step = 1 + np", "step = 0 + np"),
         (

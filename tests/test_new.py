@@ -82,7 +82,7 @@ def spec() -> dict[str, Any]:
 def test_a_folder_of_classes(capsys: pytest.CaptureFixture[str]) -> None:
     fill(Path("raw"), classes())
     data = new("raw")
-    assert data["source"] == {"kind": "folder", "train": None, "test": None, "classes": "folder"}
+    assert data["source"] == {"kind": "folder", "train": None, "test": None, "classes": "folder", "names": None}
     assert (data["labels"], data["split"]) == (["label"], {"test": 0.2, "seed": 0, "group": None})
     assert (data["input"]["height"], data["input"]["width"], data["input"]["channels"]) == (20, 20, 3)
     said = capsys.readouterr().out.splitlines()
@@ -134,7 +134,7 @@ def test_a_single_zip() -> None:
         for name, content in classes().items():
             archive.writestr(name, content)
     data = new("raw/pictures.zip")
-    assert data["source"] == {"kind": "archive", "train": None, "test": None, "classes": "folder"}
+    assert data["source"] == {"kind": "archive", "train": None, "test": None, "classes": "folder", "names": None}
     assert data["labels"] == ["label"]
 
 

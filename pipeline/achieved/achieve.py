@@ -61,10 +61,10 @@ def achieve(
         neighbours: training vectors that vote for a label.
     """
     found = Found()
-    canvas = shards.card.input.channels, shards.card.input.height, shards.card.input.width
+    contract = shards.card.input
     fill = round(float(np.mean(shards.card.mean)), 3)
     names = named(declared)
-    used, left_out = controls(declared, canvas, fill)
+    used, left_out = controls(declared, contract, fill)
     test, train = take(shards, "test", min(samples, SAMPLES)), take(shards, "train", TRAINED)
 
     references.enter(embeddings, found)
@@ -102,7 +102,8 @@ def achieve(
     columns = [name for name in preserves if name in shards.card.columns]
     worths = worths_of(asked, vectors)
     table = of_columns(columns, asked, faults, vectors, worths, cheap, preserves, found)
-    table += of_factors([name for name in preserves if name not in columns], train, test, networks, canvas, fill, found)
+    others = [name for name in preserves if name not in columns]
+    table += of_factors(others, train, test, networks, contract, fill, found)
     found.tables["preserved"] = table
     others = [name for name in shards.card.columns if name not in preserves]
     found.tables["detail"] = of_columns(others, asked, faults, vectors, worths, cheap, preserves, found)

@@ -4,7 +4,7 @@ Everything is encoded in evaluation mode and without a gradient, so no weight an
 changes. Pictures are looked at on the canvas: a crop is brought back to the canvas's size, also where training made
 smaller views of it.
 
-n pictures (n, C, H, W) in [0, 1], on the device.
+n samples, pictures (n, C, H, W) in [0, 1], on the device.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from pipeline.keys import Keys, permutation
+from pipeline.modalities import Modality
+from pipeline.modalities.proofs import proof_of
 from pipeline.network import Network, described_network, trained_network
 from pipeline.shards import Shards
 from pipeline.views import Invariance, Parameters, apply_view, draw_parameters
@@ -43,7 +44,8 @@ class Sample:
     rows: Rows
     """(n,) their places in the split, rising"""
     images: Tensor
-    """(n, C, H, W) float32 in [0, 1]"""
+    """(n, C, H, W) float32 in [0, 1], or what else the modality's samples are"""
+    contract: Modality
 
     def draw(self, invariance: Invariance, stream: int) -> tuple[Tensor, Parameters]:
         """Each picture transformed: (n, C, H, W), and what was drawn. Weaker ones of a stream go the same way.
@@ -54,14 +56,13 @@ class Sample:
         split = 0 if self.split == "test" else 1
         keys = Keys.of(0, EPOCH, self.rows, 2 * stream + split)
         drawn = draw_parameters([invariance], keys)
-        height, width = self.images.shape[-2:]
-        return apply_view(self.images, [invariance], drawn, (height, width)), drawn[0]
+        return apply_view(self.images, [invariance], drawn, self.contract.size), drawn[0]
 
 
 def take(shards: Shards, split: str, count: int) -> Sample:
     """At most ``count`` pictures of a split."""
     rows = chosen(shards.card.splits[split], count, split)
-    return Sample(split, rows, torch.from_numpy(shards.canvases(split, rows)).float() / 255.0)
+    return Sample(split, rows, shards.batch(split, rows), shards.card.input)
 
 
 def chosen(total: int, count: int, split: str) -> Rows:
@@ -74,8 +75,8 @@ def chosen(total: int, count: int, split: str) -> Rows:
 class Networks:
     """The trained network and the untrained one that it began as."""
 
-    def __init__(self, described: dict[str, Any], weights: Path, device: str = "cpu"):
-        self.device = torch.device(device)
+    def __init__(self, described: dict[str, Any], weights: Path, contract: Modality, device: str = "cpu"):
+        self.device, self.proof = torch.device(device), proof_of(contract)
         self.trained: Network = trained_network(described, weights).eval().to(self.device)
         self.untrained: Network = described_network(described).eval().to(self.device)
 
@@ -86,15 +87,9 @@ class Networks:
             for start in range(0, len(images), BATCH):
                 pixels = images[start : start + BATCH].to(self.device)
                 h, z = self.trained(pixels)
-                found = {"h": h, "z": z, "raw": pooled(pixels)}
+                found = {"h": h, "z": z, "raw": self.proof.raw(pixels, RAW_SIDE)}
                 if "untrained" in layers:
                     found["untrained"] = self.untrained.encode(pixels)
                 for layer in layers:
                     parts[layer].append(found[layer].float().cpu())
         return {layer: torch.cat(batches).clone() for layer, batches in parts.items()}
-
-
-def pooled(images: Tensor) -> Tensor:
-    """The raw control (n, C·H'·W'): the pixels, pooled to at most RAW_SIDE a side."""
-    height, width = images.shape[-2:]
-    return functional.adaptive_avg_pool2d(images, (min(RAW_SIDE, height), min(RAW_SIDE, width))).flatten(1)

@@ -1,6 +1,6 @@
 """Factors that are to be preserved and have no label column: each is moved by the transformation that moves it alone.
 
-The transformation's parameter is then read (``controls.mover``): a space that still tells by how much the hue was
+The transformation's parameter is then read (``modalities.proofs``): a space that still tells by how much the hue was
 turned has kept the hue. Beside raw pixels, the untrained encoder, and parameters dealt out anew.
 """
 
@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline.achieved.boundary import drawn_questions
-from pipeline.achieved.controls import Canvas, mover
 from pipeline.achieved.found import Found
 from pipeline.achieved.looking import Networks, Sample
 from pipeline.achieved.preserved import enter_read
 from pipeline.achieved.reading import SHUFFLED, dealt, read, skill
 from pipeline.check.interval import Resampled
+from pipeline.modalities import Modality
+from pipeline.modalities.proofs import proof_of
 from pipeline.spec import Refusal
-from pipeline.views import factor, fault
+from pipeline.views import factor, misfit
 
 LAYERS = ("h", "z", "raw", "untrained")
 STREAM = 500
@@ -25,20 +26,20 @@ STREAM = 500
 
 
 def of_factors(
-    names: Sequence[str], train: Sample, test: Sample, networks: Networks, canvas: Canvas, fill: float, found: Found
+    names: Sequence[str], train: Sample, test: Sample, networks: Networks, contract: Modality, fill: float, found: Found
 ) -> list[dict[str, Any]]:
     """A table row for each preserved factor without a column: its transformation's parameter, read from each layer."""
     resampled = Resampled.of(test.rows, 0)
     table = []
     for stream, name in enumerate(names):
         row: dict[str, Any] = {"name": name, "how": "factor", "transformation": None, "layers": {}}
-        moved = mover(factor(name) or name, canvas, fill)
+        moved = proof_of(contract).mover(factor(name) or name, fill)
         try:
             if moved is None:
                 raise Refusal("no transformation moves it alone, and no label column tells it")
             transformation, parameter = moved
             row["transformation"] = transformation.kind
-            reason = fault(transformation, *canvas)
+            reason = misfit(transformation, contract.channels, contract.size)
             if reason is not None:
                 raise Refusal(f"{transformation.kind} {reason}")
             asked, pictures = drawn_questions(transformation, STREAM + stream, train, test)

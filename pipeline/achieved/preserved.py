@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from pipeline.achieved.found import Found
 from pipeline.achieved.looking import RAW_SIDE, Rows, chosen
@@ -23,6 +22,7 @@ from pipeline.audit.estimate import Estimate
 from pipeline.check.interval import Resampled
 from pipeline.embeddings import Embeddings, unusable
 from pipeline.encoding import RAW_SIDE as EMBEDDED_SIDE
+from pipeline.modalities.proofs import proof_of
 from pipeline.probes.intervals import wilson
 from pipeline.shards import Shards
 
@@ -57,11 +57,8 @@ class Vectors:
 
 
 def _raw(rows: np.ndarray, shards: Shards) -> Tensor:
-    """Embedded pixels (n, C·H·W), pooled on."""
-    canvas = shards.card.input
-    height, width = min(EMBEDDED_SIDE, canvas.height), min(EMBEDDED_SIDE, canvas.width)
-    images = torch.from_numpy(rows).reshape(len(rows), canvas.channels, height, width)
-    return functional.adaptive_avg_pool2d(images, (min(RAW_SIDE, height), min(RAW_SIDE, width))).flatten(1)
+    """Embedded raw samples (n, D), pooled on."""
+    return proof_of(shards.card.input).raw_again(torch.from_numpy(rows), EMBEDDED_SIDE, RAW_SIDE)
 
 
 def columns_asked(shards: Shards, rows: Mapping[str, Rows]) -> tuple[dict[str, Question], dict[str, str]]:

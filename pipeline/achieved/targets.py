@@ -4,7 +4,7 @@ Angles and hues are points of a circle; zooms and areas are logarithms. What a p
 did not act) does not count for its parameters. Where nothing that was drawn can be asked (the key of a random matrix),
 the change of each channel's mean is.
 
-n pictures (n, C, H, W).
+n pictures (n, C, H, W), or waves (n, C, T).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def targets(invariance: Invariance, drawn: Parameters, before: Tensor, after: Te
     size = before.shape[-2], before.shape[-1]
     found = [target for target in _of(invariance, drawn, "", rows, size) if _varies(target)]
     if not found:
-        change = (after - before).mean((2, 3)).double()
+        change = (after - before).flatten(2).mean(2).double()
         found = [target for target in [Target("channel_means", "number", change, rows)] if _varies(target)]
     return found
 

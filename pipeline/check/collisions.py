@@ -3,7 +3,7 @@
 All inputs go through the same drawn parameters, so that only what the map itself destroys collides (a projection such
 as (x1, x2, x3, x4) to (x1, x2, 0, x4)); mirrors, turns and other bijections never do.
 
-Legend: n inputs (n, C, H, W).
+Legend: n inputs, pictures (n, C, H, W); those of other modalities need their ``size``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pipeline.check.sample import EPOCH
 from pipeline.keys import Keys
+from pipeline.samples import Size
 from pipeline.views import draw_view
 
 DIGITS = 5  # decimals that two views share to be the same
@@ -22,14 +23,14 @@ DRAWS = 2
 INPUTS = 2048
 
 
-def collisions(images: Tensor, invariance: Any, seed: int) -> list[tuple[int, int]]:
+def collisions(images: Tensor, invariance: Any, seed: int, size: Size | None = None) -> list[tuple[int, int]]:
     """Pairs (i, j) of different inputs whose views are the same under the same parameters, each row at most once."""
     images = images[:INPUTS]
     before = _codes(images)
     found: dict[int, int] = {}
     for draw in range(DRAWS):
         keys = Keys.of(seed, EPOCH, np.zeros(len(images), np.int64), draw)
-        view = draw_view(images, [invariance], keys, (images.shape[-2], images.shape[-1]))
+        view = draw_view(images, [invariance], keys, size or (images.shape[-2], images.shape[-1]))
         if float(view.std()) == 0.0:
             continue  # a black picture for all: erased finds it
         after = _codes(view)

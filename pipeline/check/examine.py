@@ -67,7 +67,7 @@ def _alone(space: LatentSpace, ground: Ground, judged: Judged, invariance: Any, 
     kind = invariance.kind
     for finding in loss_findings(ground, judged, kind, position, space.preserves):
         yield Shown(finding, picture_of_views(ground, judged, finding))
-    pairs = collisions(ground.test.images, invariance, ground.check.seed)
+    pairs = collisions(ground.test.images, invariance, ground.check.seed, ground.test.contract.size)
     if pairs:
         yield Shown(_collided(space, ground, pairs, kind, position), picture_of_pairs(ground, judged, pairs))
     probe, cheap = best_cheap(judged.train[0], judged.test[0], ground)

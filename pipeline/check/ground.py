@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from pipeline.check.features import features
 from pipeline.check.interval import Figure, Resampled, figure
 from pipeline.check.labels import Column, columns_of, permuted
 from pipeline.check.reading import Reading, read
@@ -53,7 +52,7 @@ class Ground:
 def prepare(shards: Shards, check: Check, told: Callable[[int], object] = int) -> Ground:
     """Take the sample, compute its features and read every label; ``told`` hears of pictures that are done."""
     train, test = take(shards, check)
-    plain_train, plain_test = features(train.images), features(test.images)
+    plain_train, plain_test = (part.proof.features(part.images) for part in (train, test))
     told(len(train) + len(test))
     columns, targets, faults = columns_of(shards.card.columns, check.words, train, test)
     folds, resampled = train.folds(), Resampled.of(test.groups, check.seed)

@@ -48,6 +48,7 @@ def from_anywhere(part: Part, invariance: Any, drawn: Moved, seed: int, told: Ca
         part.numbers[rows.numpy()],
         {name: values[rows.numpy()] for name, values in part.labels.items()},
         part.groups[rows.numpy()],
+        part.contract,
     )
     begun = moved(chosen, [invariance], seed, count=1, first_view=STARTED).first
     again = moved(chosen, [invariance], seed, images=begun, told=told)

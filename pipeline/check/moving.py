@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.check.features import features
 from pipeline.check.sample import EPOCH, Part
 from pipeline.keys import Keys
 from pipeline.views import Compose, Invariance, Maybe, Repeat, draw_view
@@ -81,6 +80,7 @@ def moved(
     """
     source = part.images if images is None else images
     found: Views = []
+    proof = part.proof
     changed = torch.empty(count, len(source), dtype=torch.bool)
     images_of = [torch.empty_like(source) for _ in range(min(count, 2))]
     for number in range(count):
@@ -89,9 +89,9 @@ def moved(
             keys = Keys.of(seed, EPOCH, np.zeros(len(source), np.int64), ALIKE + number)
         chunks = []
         for rows in _chunks(len(source)):
-            view = draw_view(source[rows], invariances, keys.take(rows), tuple(source.shape[-2:]))  # type: ignore[arg-type]
+            view = draw_view(source[rows], invariances, keys.take(rows), part.contract.size)
             changed[number, rows] = (view != part.images[rows]).flatten(1).any(1)
-            chunks.append(features(view))
+            chunks.append(proof.features(view))
             if number < 2:
                 images_of[number][rows] = view
             told(len(view))

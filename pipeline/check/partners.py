@@ -20,7 +20,6 @@ from pipeline.check.retrieval import Matched, learned, match
 from pipeline.check.sample import Part
 from pipeline.check.section import TOGETHER
 from pipeline.check.sentences import percent, span
-from pipeline.check.shortcut import breakers, statistics
 from pipeline.rounding import rounded
 from pipeline.views import draw_view
 
@@ -48,9 +47,9 @@ def best_cheap(train: Views, test: Views, ground: Ground) -> tuple[str, Matched]
 
 def view_pair(part: Part, invariances: Sequence[Sequence[Any]], seed: int) -> tuple[Tensor, Tensor]:
     """The two views of each picture that training pairs: (n, C, H, W) each."""
-    size = tuple(part.images.shape[-2:])
+    size = part.contract.size
     one, other = (
-        draw_view(part.images[:PICTURES], through, part.keys(seed, VIEWS + number).take(slice(0, PICTURES)), size)  # type: ignore[arg-type]
+        draw_view(part.images[:PICTURES], through, part.keys(seed, VIEWS + number).take(slice(0, PICTURES)), size)
         for number, through in enumerate(invariances)
     )
     return one, other
@@ -67,8 +66,9 @@ def shortcut(
         contradicted: a remark on an invariance that would remove something preserved, or nothing.
     """
     seed, part = ground.check.seed, ground.test
+    proof = part.proof
     one, other = view_pair(part, invariances, seed)
-    pairs = statistics(one), statistics(other)
+    pairs = proof.statistics(one), proof.statistics(other)
     found = {name: match(pairs[0][name], pairs[1][name]) for name in pairs[0]}
     name = max(found, key=lambda each: found[each].share[0])
     best = found[name]
@@ -79,9 +79,9 @@ def shortcut(
     tried = {}
     if verdict == "warn":
         sentence = f"a shortcut: {sentence}"
-        for words, breaker in breakers(name, part.images.shape[1]):
+        for words, breaker in proof.breakers(name):
             broken = view_pair(part, [[*through, breaker] for through in invariances], seed)
-            first, second = (statistics(view)[name] for view in broken)
+            first, second = (proof.statistics(view)[name] for view in broken)
             after = match(first, second)
             tried[words] = rounded(after.accuracy)
             if after.share[2] < ground.check.shortcut:

@@ -5,7 +5,7 @@ The same arguments give the same bytes; no date is in a file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,14 +120,14 @@ def picture_of_pairs(
     return Picture(title, above[rows], below[rows], blank, blank) if len(rows) else None
 
 
-def draw(picture: Picture, file: Path) -> None:
-    """Write a picture as PNG: the words stand above their pictures."""
+def draw(picture: Picture, file: Path, pictures: Callable[[Tensor], Tensor] = lambda batch: batch) -> None:
+    """Write a picture as PNG: the words stand above their pictures. ``pictures``: what samples look like."""
     count = len(picture.above)
     figure, axes = figure_of(max(count, 4) * SIDE, 2 * SIDE + 0.7, 1, 1)
     place = axes[0][0]
     for row, (images, words) in enumerate(((picture.above, picture.upper), (picture.below, picture.lower))):
         top = row * (1 + WORDS)
-        for column, pixels in enumerate(to_rgb(images).clamp(0, 1).permute(0, 2, 3, 1).numpy()):
+        for column, pixels in enumerate(to_rgb(pictures(images)).clamp(0, 1).permute(0, 2, 3, 1).numpy()):
             left = column * (1 + GAP)
             place.imshow(pixels, extent=(left, left + 1, top + 1, top), interpolation="nearest", aspect="auto")
             place.text(left + 0.5, top - 0.05, words[column][:18], **PLAIN)

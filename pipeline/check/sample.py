@@ -3,7 +3,7 @@
 With a group column (patient, place, recording) both splits are pooled and cut between groups instead, so that no group
 stands on both sides; the folds of the training part are cut between groups as well.
 
-Legend: n pictures of a part, C, H, W the canvas.
+Legend: n samples of a part, pictures (n, C, H, W) with C, H, W the canvas.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from torch import Tensor
 
 from pipeline.check.section import Check
 from pipeline.keys import Keys, permutation
+from pipeline.modalities import Modality
+from pipeline.modalities.proofs import Proof, proof_of
 from pipeline.shards import Shards
 from pipeline.spec import Refusal
 
@@ -33,13 +35,19 @@ class Part:
     """Pictures with all that is known of them."""
 
     images: Tensor
-    """(n, C, H, W) float32 in [0, 1]"""
+    """(n, C, H, W) float32 in [0, 1], or what else the modality's samples are"""
     numbers: npt.NDArray[np.int64]
     """(n,) what the views are keyed by: different for all pictures of both parts"""
     labels: Mapping[str, npt.NDArray[Any]]
     """column to (n,)"""
     groups: npt.NDArray[np.int64]
     """(n,) equal numbers belong together"""
+    contract: Modality
+
+    @property
+    def proof(self) -> Proof:
+        """What there is to ask of the samples."""
+        return proof_of(self.contract)
 
     def __len__(self) -> int:
         return len(self.images)
@@ -91,17 +99,18 @@ def _part(shards: Shards, columns: Mapping[str, npt.NDArray[Any]], rows: npt.NDA
     """Rows of train and test, numbered one behind the other, as a part."""
     rows, first = np.sort(rows), shards.card.splits["train"]
     pictures = [
-        shards.canvases(split, rows[chosen] - start)
+        shards.batch(split, rows[chosen] - start)
         for split, chosen, start in (("train", rows < first, 0), ("test", rows >= first, first))
         if chosen.any()
     ]
-    images = np.concatenate(pictures)
+    images = torch.cat(pictures)
     groups = rows if check.group is None else np.unique(columns[check.group], return_inverse=True)[1][rows]
     labels = {name: values[rows] for name, values in columns.items()}
     order = permutation(check.seed, ORDER - 2, len(rows))  # batches of 256 are cut from this order
     return Part(
-        torch.from_numpy(images[order]).float() / 255.0,
+        images[torch.from_numpy(order)],
         rows[order],
         {name: values[order] for name, values in labels.items()},
         groups[order].astype(np.int64),
+        shards.card.input,
     )

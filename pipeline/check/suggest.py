@@ -1,4 +1,4 @@
-"""A draft of ``invariances:`` from the data: every invariance of images in a usual strength, judged alone.
+"""A draft of ``invariances:`` from the data: every invariance of the modality in a usual strength, judged alone.
 
 What keeps every label readable and near the data is offered; the rest stands as a comment, with what it would lose. The
 evidence is beside each line; whether something *should* not matter, only the user knows.
@@ -16,56 +16,11 @@ from pipeline.check.judged import judge
 from pipeline.check.losses import loss_findings
 from pipeline.check.section import Check
 from pipeline.check.sentences import percent
+from pipeline.modalities.proofs import proof_of
 from pipeline.shards import Shards
-from pipeline.views import (
-    Blur,
-    Brightness,
-    ChannelGain,
-    ColorJitter,
-    Contrast,
-    Erase,
-    Grayscale,
-    HorizontalFlip,
-    Hue,
-    Noise,
-    ResizedCrop,
-    RightAngle,
-    Rotation,
-    Saturation,
-    Shift,
-    Solarize,
-    VerticalFlip,
-    factor,
-    fault,
-)
+from pipeline.views import factor, misfit
 
 NAMES = {"erased": "erased", "merged": "merged", "transported": "carried"}
-
-
-def candidates(height: int, width: int) -> list[Any]:
-    """The invariances that are tried, in the order in which they would be applied."""
-    return [
-        ResizedCrop(area=(0.5, 1.0)),
-        ResizedCrop(area=(0.2, 1.0)),
-        Shift(pixels=max(1.0, round(min(height, width) / 16))),
-        Rotation(degrees=15.0),
-        Rotation(degrees=180.0),
-        RightAngle(probability=1.0),
-        HorizontalFlip(probability=0.5),
-        VerticalFlip(probability=0.5),
-        Brightness(amount=0.2),
-        Contrast(amount=0.2),
-        Saturation(amount=0.4),
-        Hue(amount=0.1),
-        Hue(amount=0.5),
-        ColorJitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1, probability=0.8),
-        Grayscale(probability=0.2),
-        ChannelGain(amount=0.2),
-        Solarize(probability=0.2),
-        Blur(sigma=(0.1, 1.0), probability=0.5),
-        Noise(),
-        Erase(probability=0.5),
-    ]
 
 
 def suggest(
@@ -79,14 +34,14 @@ def suggest(
     ground = prepare(shards, check)
     named = [column.name for column in ground.columns if column.name in preserves]
     columns = named or [column.name for column in ground.columns]
-    canvas = shards.card.input
+    contract = shards.card.input
     count = len(ground.train) + len(ground.test)
-    yield f"# a draft from {count} pictures; judged by: {', '.join(columns) or 'nothing'}"
+    yield f"# a draft from {count} {contract.word}s; judged by: {', '.join(columns) or 'nothing'}"
     for each in ground.faults.values():
         yield f"# {each}"
     yield "invariances:"
-    for invariance in candidates(canvas.height, canvas.width):
-        reason = fault(invariance, canvas.channels, canvas.height, canvas.width)
+    for invariance in proof_of(contract).drafts():
+        reason = misfit(invariance, contract.channels, contract.size)
         if reason is not None:
             continue
         told(invariance.kind)

@@ -7,7 +7,7 @@ sample depends on no other through the encoder), ReLU, stride 2 from the second 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -48,6 +48,8 @@ class Small(Spec):
     """Stride of each stage's convolution, one a stage; their product should stay below the image's side."""
     groups: int = Field(ge=1)
     """Groups of the group normalisation."""
+
+    sides: ClassVar[int] = 2
 
     def rules(self) -> Iterator[Rule]:
         if len(self.strides) != len(self.widths):

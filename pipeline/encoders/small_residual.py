@@ -8,7 +8,7 @@ convolutions, and a 1x1 convolution beside them where width or size change), glo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -73,6 +73,8 @@ class SmallResidual(Spec):
     """Stride of each block's first convolution, one a block; the stem has halved the image's side already."""
     groups: Annotated[int, Field(ge=1)] | None
     """Groups of the group normalisation; null: batch normalisation instead."""
+
+    sides: ClassVar[int] = 2
 
     def rules(self) -> Iterator[Rule]:
         if len(self.strides) != len(self.widths):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import nn
 
@@ -19,6 +19,8 @@ class Timm(Spec):
     """As in ``timm.list_models()``; resnet18, for instance."""
     small_stem: bool
     """3x3 first convolution without max-pooling, for images of 32 to 96 pixels (residual networks)."""
+
+    sides: ClassVar[int] = 2
 
     def rules(self) -> Iterator[Rule]:
         import timm

@@ -13,7 +13,8 @@ from pipeline.images.decoding import (
     encode_png,
 )
 from pipeline.images.thumbnail import thumbnail
-from pipeline.images.tiff import PIXEL_LIMIT, Unreadable
+from pipeline.images.tiff import PIXEL_LIMIT
+from pipeline.samples import Unreadable
 
 __all__ = [
     "FORMATS",

@@ -6,15 +6,19 @@ Shapes: H, W of the file, C its channels (1 grey, 2 grey+alpha, 3 RGB, 4 RGBA, o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 from pydantic import Field
 
-from pipeline.images.decoding import NUMPY, Decoded, Pixels, decode, decode_array
+from pipeline.images.decoding import NUMPY, Decoded, Pixels, decode, decode_array, encode_array, encode_png
+from pipeline.samples import Size, Taken, Values
 from pipeline.spec import Refusal, Rule, Spec
+
+if TYPE_CHECKING:
+    from torch import Tensor  # decoding processes need no torch
 
 
 class Input(Spec):
@@ -36,9 +40,73 @@ class Input(Spec):
     """the values that become 0 and 255, for pictures of 16 or 32 bits or floats, as [0, 4095]; null: 16 unsigned bits
     over their whole range, other wide pixels are refused. Pixels of 8 bits are never scaled"""
 
+    word: ClassVar[str] = "picture"
+    sides: ClassVar[tuple[str, str]] = ("height", "width")
+    levels: ClassVar[int] = 255
+    exact: ClassVar[bool] = True
+    kept: ClassVar[str] = "uint8"
+
     def rules(self) -> Iterator[Rule]:
         if self.range is not None and not self.range[0] < self.range[1]:
             yield "range", "must rise, as [0, 4095]"
+
+    @property
+    def size(self) -> Size:
+        """Height and width of the canvas."""
+        return self.height, self.width
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of a sample as an encoder reads it: (C, H, W)."""
+        return self.channels, self.height, self.width
+
+    def take(self, raw: bytes, array: bool) -> Taken:
+        """Judge one raw picture, an encoded file's bytes or (``array``) an .npy. Raises Unreadable, Refusal."""
+        found = decode_array(raw, self.range) if array else decode(raw, self.range)
+        pixels = on_channels(found, self)
+        picture = fit_image(pixels, self)
+        extension, stored = _stored(found, raw, pixels, array)
+        values = picture.reshape(len(picture), -1).astype(np.float64)  # sums below 2**53 are exact
+        moments = np.stack([values.sum(axis=1), np.einsum("ij,ij->i", values, values)])
+        kept = None if stored is raw else stored
+        return Taken(extension, kept, (pixels.shape[0], pixels.shape[1]), moments)
+
+    def raw(self, content: bytes, array: bool) -> Pixels:
+        """A raw picture on the canvas: (C, H, W) uint8. Raises Unreadable, Refusal."""
+        found = decode_array(content, self.range) if array else decode(content, self.range)
+        return fit_image(on_channels(found, self), self)
+
+    def read(self, content: bytes) -> Pixels:
+        """A stored sample on the canvas: (C, H, W) uint8."""
+        return fit_image(read_image(content, self), self)
+
+    def original(self, content: bytes) -> Pixels:
+        """A stored sample at its own size: (C, H', W') uint8, with the channels of a pixel together in memory.
+
+        It may be written to. It lies as it was decoded: cuts are twice as fast so.
+        """
+        pixels = read_image(content, self)
+        return np.moveaxis(pixels if pixels.flags.writeable else pixels.copy(), 2, 0)
+
+    def given(self, values: npt.NDArray[Any]) -> Pixels:
+        """A sample that somebody hands over as an array, (H, W, C) or (H, W) uint8, on the canvas. Raises Refusal."""
+        return fit_image(values, self)
+
+    def as_float(self, batch: Tensor) -> Tensor:
+        """Samples (N, C, H, W) as an encoder reads them: floating point in [0, 1]."""
+        return batch.float() / 255.0
+
+    def pictures(self, batch: Tensor) -> Tensor:
+        """What samples (N, C, H, W) in [0, 1] look like: themselves."""
+        return batch
+
+    def picture(self, sample: Values) -> Pixels:
+        """What a sample (C, H, W) looks like: itself."""
+        return sample
+
+    def own_size(self, shapes: npt.NDArray[np.int32]) -> bool:
+        """Whether views may be cut from samples of their own sides (N, 2): where these differ from the canvas's."""
+        return self.fit != "pad" and not bool((shapes == self.size).all())
 
 
 def read_image(content: bytes, canvas: Input) -> Pixels:
@@ -119,6 +187,16 @@ def as_channels(pixels: Pixels, channels: int, background: int) -> Pixels:
         luma: Pixels = ((red * 19595 + green * 38470 + blue * 7471 + 32768) >> 16).astype(np.uint8)
         return luma[..., None]
     raise Refusal(_other_channels(found, channels))
+
+
+def _stored(found: Decoded, raw: bytes, pixels: Pixels, array: bool) -> tuple[str, bytes]:
+    """Extension and bytes: the raw ones where any reader sees the same pixels in them, else without loss."""
+    if found.plain and not array:
+        return found.extension, raw
+    keeps = pixels if found.alpha else found.pixels
+    if keeps.shape[2] in (1, 3):
+        return "png", encode_png(keeps)
+    return "npy", encode_array(keeps)
 
 
 def _other_channels(found: int, channels: int) -> str:

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps, JpegImagePlugin, PngImagePlugin, UnidentifiedImageError
 
-from pipeline.images.tiff import PIXEL_LIMIT, Unreadable, read_page, read_values
+from pipeline.images.tiff import PIXEL_LIMIT, read_page, read_values
+from pipeline.samples import Unreadable
 
 Pixels = npt.NDArray[np.uint8]
 Range = tuple[float, float]

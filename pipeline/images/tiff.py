@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from pipeline.samples import Unreadable
+
 PIXEL_LIMIT = 2**26
 """Largest height x width of a header that is decoded (201 MB as RGB)."""
 
@@ -32,14 +34,6 @@ COMPRESSIONS = {1: 1, 5: 5, 8: 8, 32946: 8, 32773: 32773, 34925: 34925, 50000: 5
 
 MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 """Each byte with its bits in the other order (fill order 2)."""
-
-
-class Unreadable(Exception):
-    """A file that is no usable picture: ``reason`` to be counted by, ``detail`` to be read."""
-
-    def __init__(self, reason: str, detail: str = ""):
-        self.reason, self.detail = reason, detail
-        super().__init__(f"{reason} ({detail})" if detail else reason)
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,28 @@
 """Floor 1: invariances, the declaration of what a latent space ignores, and the views that they make.
 
-A view is one random transformation of a sample; here it is a pure function of (image, key). The parameters are drawn
+A view is one random transformation of a sample; here it is a pure function of (sample, key). The parameters are drawn
 from counter-based keys, so neither the batch, nor its order, nor its other rows have any effect.
 
-N images (N,C,H,W), floating point with values in [0, 1] or uint8 with 0 to 255, or a list of N uint8 (C,H_i,W_i).
+N images (N,C,H,W), floating point with values in [0, 1] or uint8 with 0 to 255, or a list of N uint8 (C,H_i,W_i); or
+N waves (N,C,T), floating point, or a list of N (C,T_i). The type of their size tells which (``samples``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from pipeline.keys import Keys
-from pipeline.spec import Refusal
+from pipeline.samples import Size, modality
+from pipeline.spec import Refusal, Spec
+from pipeline.views.audio import AudioInvariance
 from pipeline.views.code import Code, CodeFault, code_digests, codes, located
 from pipeline.views.combinators import Choose, Combinator, Compose, Maybe, Repeat
-from pipeline.views.factors import FACTORS, MEANINGS, SYNONYMS, factor
+from pipeline.views.factors import FACTORS, MEANINGS, OF_PICTURES, SYNONYMS, factor
 from pipeline.views.grouping import sizing
 from pipeline.views.image_colour import Brightness, Contrast, Grayscale, Hue, Saturation
 from pipeline.views.image_crop import CentreCrop, Resize, ResizedCrop, Sizing
@@ -33,8 +36,11 @@ from pipeline.views.image_projection import Affine, Perspective
 from pipeline.views.image_tone import ChannelDrop, ChannelGain, Posterize, Sharpness, Solarize
 from pipeline.views.parameter import bounds
 from pipeline.views.sequence import Images, apply_all, draw_all
+from pipeline.views.series import SeriesInvariance
+from pipeline.views.waves import apply_waves, wave_channels
+from pipeline.views.window import Window
 
-Invariance = Annotated[
+ImageInvariance = (
     Shift
     | Rotation
     | RightAngle
@@ -63,17 +69,25 @@ Invariance = Annotated[
     | ChannelMix
     | Jpeg
     | Code
-    | Compose
-    | Choose
-    | Maybe
-    | Repeat,
+)
+"""What may be declared of pictures."""
+
+OF_MODALITY: dict[str, tuple[type, ...]] = {
+    "image": get_args(ImageInvariance),
+    "audio": (Window, *get_args(AudioInvariance)),
+    "series": (Window, *get_args(SeriesInvariance)),
+}
+
+Invariance = Annotated[
+    ImageInvariance | Window | AudioInvariance | SeriesInvariance | Compose | Choose | Maybe | Repeat,
     Field(discriminator="kind"),
 ]
 """One thing that the space must ignore.
 
-Each has ``draw(keys)``, ``apply(images, parameters)``, ``at(strength)`` (0 the identity, 1 itself),
-``channels_fault(channels)``, and says what it ``removes`` (factors), whether it is ``invertible`` (another of its kind
-undoes it, but for rounding and the canvas's edge) and whether all of its kind form a ``group``.
+Each has ``draw(keys)``, ``apply(images, parameters)`` (of waves with ``rate``), ``at(strength)`` (0 the identity, 1
+itself), ``channels_fault(channels)``, of waves ``size_fault(samples, rate)``, and says what it ``removes`` (factors),
+whether it is ``invertible`` (another of its kind undoes it, but for rounding and the canvas's edge) and whether all of
+its kind form a ``group``.
 """
 
 for _combinator in get_args(Combinator):  # made of invariances, so complete only now
@@ -82,6 +96,8 @@ for _combinator in get_args(Combinator):  # made of invariances, so complete onl
 __all__ = [
     "FACTORS",
     "MEANINGS",
+    "OF_MODALITY",
+    "OF_PICTURES",
     "SYNONYMS",
     "Affine",
     "Blur",
@@ -120,6 +136,7 @@ __all__ = [
     "Sizing",
     "Solarize",
     "VerticalFlip",
+    "Window",
     "apply_view",
     "code_digests",
     "codes",
@@ -128,15 +145,15 @@ __all__ = [
     "factor",
     "fault",
     "located",
+    "misfit",
     "removed",
+    "sizes_views",
     "sizing",
 ]
 
 
-def draw_view(
-    images: Images, invariances: Sequence[Invariance], keys: Keys, size: tuple[int, int] | None = None
-) -> Tensor:
-    """One view of every image: (N,C,*size), floating point in [0, 1], on the same device.
+def draw_view(images: Images, invariances: Sequence[Invariance], keys: Keys, size: Size | None = None) -> Tensor:
+    """One view of every image: (N,C,*size), floating point in [0, 1], on the same device; or of every wave: (N,C,T).
 
     The images are not written to, but are themselves returned where nothing acts on them.
 
@@ -146,7 +163,7 @@ def draw_view(
         invariances: in their order of application; neighbouring motions are one resampling.
         keys: N keys, of (seed, epoch, sample, view).
         size: height and width of the view; None for the images' own. Another than theirs needs an invariance that
-            fixes the size to stand first (``Sizing``).
+            fixes the size to stand first (``Sizing``). Of waves their ``Waveform`` or ``Steps``, always.
 
     Raises:
         Refusal: an invariance cannot be used on images of this size or number of channels, or none fixes the size.
@@ -164,9 +181,13 @@ def apply_view(
     images: Images,
     invariances: Sequence[Invariance],
     parameters: Sequence[Parameters],
-    size: tuple[int, int] | None = None,
+    size: Size | None = None,
 ) -> Tensor:
     """Apply the invariances with given parameters: N images -> (N,C,*size). Raises as ``draw_view`` does."""
+    if size is not None and modality(size) != "image":
+        channels = wave_channels(images, invariances, size)
+        _fit(invariances, parameters, channels, size, len(images))
+        return apply_waves(images, invariances, parameters, size)
     channels, height, width = _shape(images)
     size = size or (height, width)
     sized = bool(invariances) and sizing(invariances[0])
@@ -174,18 +195,25 @@ def apply_view(
         first = invariances[0].kind if invariances else "nothing"
         remedy = "begin with resized_crop, resize or centre_crop"
         raise Refusal(f"invariance {first}: comes first, where pictures are brought to {size[0]} x {size[1]}; {remedy}")
-    for invariance, drawn in zip(invariances, parameters, strict=True):
-        reason = fault(invariance, channels, *size)
-        if reason:
-            raise Refusal(f"invariance {invariance.kind}: {reason}")
-        if any(len(values) != len(images) for values in drawn.values()):
-            raise ValueError(f"invariance {invariance.kind}: parameters of other than {len(images)} images")
+    _fit(invariances, parameters, channels, size, len(images))
     if isinstance(images, Tensor) and not len(images):
         return as_float(images.new_empty(0, channels, *size))
     if isinstance(images, Tensor) and images.dtype in (torch.float16, torch.bfloat16):
         # half precision has too few digits for coordinates and for sums over filters
         return apply_view(images.float(), invariances, parameters, size).to(images.dtype)
     return apply_all(images, invariances, parameters, size)
+
+
+def _fit(
+    invariances: Sequence[Invariance], parameters: Sequence[Parameters], channels: int, size: Size, count: int
+) -> None:
+    """Raise what ``draw_view`` says where an invariance or its parameters are not for this batch."""
+    for invariance, drawn in zip(invariances, parameters, strict=True):
+        reason = misfit(invariance, channels, size)
+        if reason:
+            raise Refusal(f"invariance {invariance.kind}: {reason}")
+        if any(len(values) != count for values in drawn.values()):
+            raise ValueError(f"invariance {invariance.kind}: parameters of other than {count} images")
 
 
 def _shape(images: Images) -> tuple[int, int, int]:
@@ -204,6 +232,27 @@ def _shape(images: Images) -> tuple[int, int, int]:
                 f"images must be (C,H,W) uint8 of as many channels, not {tuple(image.shape)} {image.dtype}"
             )
     return images[0].shape[0], images[0].shape[1], images[0].shape[2]
+
+
+def sizes_views(invariance: Invariance) -> bool:
+    """Whether an invariance may stand first where samples have another size than the view."""
+    return sizing(invariance) or isinstance(invariance, Window)
+
+
+def misfit(invariance: Any, channels: int, size: Size) -> str | None:
+    """Why an invariance cannot be used on samples of this modality, size and number of channels; None if it can."""
+    what = modality(size)
+    if isinstance(invariance, get_args(Combinator)):
+        reasons = ((part.kind, misfit(part, channels, size)) for part in invariance.parts)
+        return next((f"{kind} {reason}" for kind, reason in reasons if reason), None)
+    others = [name for name, kinds in OF_MODALITY.items() if isinstance(invariance, kinds)]
+    if others and what not in others:
+        kinds = (kind.model_fields["kind"].default for kind in OF_MODALITY.get(what, ()) if issubclass(kind, Spec))
+        return f"is for {' and '.join(others)}, and the data is {what}; known for it: {', '.join(sorted(kinds))}"
+    if what == "image":
+        return fault(invariance, channels, *size)
+    reason: str | None = invariance.channels_fault(channels) or invariance.size_fault(*size)
+    return reason
 
 
 def fault(invariance: Invariance, channels: int, height: int, width: int) -> str | None:

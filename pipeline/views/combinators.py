@@ -2,13 +2,13 @@
 
 Parameters of the parts are those of the parts, with the part's position before the name: "0.degrees".
 
-N images (N,C,H,W).
+N images (N,C,H,W), or waves (N,C,T) with their rate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -18,6 +18,7 @@ from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
 from pipeline.views.image_plane import Parameters, applied
 from pipeline.views.sequence import apply_all, draw_all
+from pipeline.views.waves import apply_waves
 
 if TYPE_CHECKING:
     from pipeline.views import Invariance
@@ -48,8 +49,8 @@ class Compose(Spec):
         """The parameters of all parts."""
         return _join(draw_all(self.of, keys))
 
-    def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
-        return apply_all(images, self.of, _split(parameters, len(self.of)))
+    def apply(self, images: Tensor, parameters: Parameters, rate: int | None = None) -> Tensor:
+        return _apply_all(images, self.of, _split(parameters, len(self.of)), rate)
 
     def at(self, strength: float) -> Compose:
         """The same of its parts at ``strength``; 0 is the identity."""
@@ -97,10 +98,10 @@ class Choose(Spec):
         chosen = torch.searchsorted(bounds, lot, right=True).clamp(max=last)
         return {"chosen": chosen} | _join(draw_all(self.of, keys))
 
-    def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
+    def apply(self, images: Tensor, parameters: Parameters, rate: int | None = None) -> Tensor:
         parts = _split(parameters, len(self.of))
         for number, (part, drawn) in enumerate(zip(self.of, parts, strict=True)):
-            images = _apply_to(images, parameters["chosen"] == number, part, drawn)
+            images = _apply_to(images, parameters["chosen"] == number, part, drawn, rate)
         return images
 
     def at(self, strength: float) -> Choose:
@@ -138,8 +139,8 @@ class Maybe(Spec):
         """``acts`` (N,) bool, and the parameters of the part."""
         return {"acts": applied(keys, self.probability)} | _join(draw_all([self.of], keys))
 
-    def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
-        return _apply_to(images, parameters["acts"], self.of, _split(parameters, 1)[0])
+    def apply(self, images: Tensor, parameters: Parameters, rate: int | None = None) -> Tensor:
+        return _apply_to(images, parameters["acts"], self.of, _split(parameters, 1)[0], rate)
 
     def at(self, strength: float) -> Maybe:
         """The same of its part at ``strength``; 0 is the identity."""
@@ -176,8 +177,8 @@ class Repeat(Spec):
         """The parameters of every time."""
         return _join(draw_all([self.of] * self.times, keys))
 
-    def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
-        return apply_all(images, [self.of] * self.times, _split(parameters, self.times))
+    def apply(self, images: Tensor, parameters: Parameters, rate: int | None = None) -> Tensor:
+        return _apply_all(images, [self.of] * self.times, _split(parameters, self.times), rate)
 
     def at(self, strength: float) -> Repeat:
         """The same of its part at ``strength``; 0 is the identity."""
@@ -203,13 +204,24 @@ def _split(parameters: Parameters, count: int) -> list[Parameters]:
     return parts
 
 
-def _apply_to(images: Tensor, acts: Tensor, part: Invariance, parameters: Parameters) -> Tensor:
+def _apply_all(
+    images: Tensor, parts: Sequence[Invariance], parameters: Sequence[Parameters], rate: int | None
+) -> Tensor:
+    """Apply the parts in their order: to pictures, or to waves, which have a rate."""
+    if rate is None:
+        return apply_all(images, parts, parameters)
+    return apply_waves(images, parts, parameters, (images.shape[-1], rate))
+
+
+def _apply_to(images: Tensor, acts: Tensor, part: Any, parameters: Parameters, rate: int | None) -> Tensor:
     """Apply ``part`` to the rows where ``acts`` (N,) is true."""
     rows = acts.nonzero().flatten()
     if not len(rows):
         return images
     where = rows.to(images.device)
-    changed = part.apply(images.index_select(0, where), {name: values[rows] for name, values in parameters.items()})
+    drawn = {name: values[rows] for name, values in parameters.items()}
+    timed = {} if rate is None else {"rate": rate}
+    changed = part.apply(images.index_select(0, where), drawn, **timed)
     return images.index_copy(0, where, changed)
 
 

@@ -1,8 +1,8 @@
-"""The factors of an image that an invariance can remove: words shared with ``preserves`` and label columns."""
+"""The factors of a sample that an invariance can remove: words shared with ``preserves`` and label columns."""
 
 from __future__ import annotations
 
-MEANINGS: dict[str, str] = {
+OF_PICTURES: dict[str, str] = {
     "position": "where in the picture a thing is",
     "scale": "how large a thing is in the picture",
     "aspect": "how wide a thing is for its height",
@@ -21,6 +21,23 @@ MEANINGS: dict[str, str] = {
     "noise": "random variation of the single pixels",
     "compression": "artefacts of lossy storage",
 }
+"""The factors of pictures; occlusion, spectrum and noise are of sounds and series as well."""
+
+OF_WAVES: dict[str, str] = {
+    "onset": "when in the clip a thing happens",
+    "loudness": "how loud the clip is as a whole",
+    "tempo": "how fast things follow each other",
+    "pitch": "how high a voice or a note is",
+    "timbre": "which frequencies are strong",
+    "room": "where it was recorded: echo and reverberation",
+    "polarity": "which sign the wave has",
+    "direction": "which way time runs",
+    "time_order": "in which order the parts come",
+    "channel_order": "which channel is which",
+}
+"""The factors of sounds and series."""
+
+MEANINGS: dict[str, str] = {**OF_PICTURES, **OF_WAVES}
 """Every factor, with its meaning."""
 
 FACTORS: frozenset[str] = frozenset(MEANINGS)
@@ -42,6 +59,10 @@ SYNONYMS: dict[str, str] = {
     "luminance": "brightness",
     "focus": "sharpness",
     "blur": "sharpness",
+    "amplitude": "loudness",
+    "volume": "loudness",
+    "speed": "tempo",
+    "reverberation": "room",
 }
 """Other names that label columns of these factors commonly have."""
 

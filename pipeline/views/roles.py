@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from pipeline.keys import Keys
+from pipeline.samples import Size
 from pipeline.spec import Rule, Spec
 from pipeline.views import Invariance
 from pipeline.views.image_crop import ResizedCrop
@@ -37,6 +38,10 @@ class Role:
     def size(self, height: int, width: int) -> tuple[int, int]:
         """Pixels of a view on a canvas of ``height`` x ``width``."""
         return max(1, round(height * self.scale)), max(1, round(width * self.scale))
+
+    def of(self, size: Size) -> Size:
+        """The size of a view of samples that fill ``size``."""
+        return size if self.scale == 1.0 else self.size(*size)
 
     def called(self, view: int) -> str:
         """What one of its views is called: the role, and which of its views where there are several."""

@@ -76,7 +76,7 @@ class World:
             ["hue"],
             self.shards,
             self.embeddings,
-            networks or Networks(self.described, self.weights),
+            networks or Networks(self.described, self.weights, self.shards.card.input),
             [FINDING],
             2000,
             5,
@@ -164,7 +164,7 @@ def test_the_probed_encoder_never_changes_batch_statistics_included(
     tmp_path: Path, shards: Shards, world: World
 ) -> None:
     normed = World(tmp_path, shards, encoder=NORMED, norm_group=16)
-    networks = Networks(normed.described, normed.weights)
+    networks = Networks(normed.described, normed.weights, normed.shards.card.input)
     before = {name: value.clone() for name, value in networks.trained.state_dict().items()}
     assert any("running_mean" in name for name in before)
     normed.achieve(networks=networks)

@@ -4,12 +4,14 @@ import pytest
 import torch
 from small import ROOT
 
-from pipeline.achieved.controls import controls, family, mover
+from pipeline.achieved.controls import controls
 from pipeline.achieved.names import named
 from pipeline.achieved.strength import STRENGTHS, always, balanced, scales, weakened
+from pipeline.images import Input
 from pipeline.keys import Keys
+from pipeline.modalities.image_controls import family, mover
 from pipeline.views import (
-    FACTORS,
+    OF_PICTURES,
     Blur,
     Choose,
     Code,
@@ -88,7 +90,7 @@ def test_what_only_acts_or_does_not_acts_on_half_of_the_pictures_when_it_is_aske
 @pytest.mark.parametrize("channels", [1, 3, 5])
 def test_a_control_removes_no_declared_factor_and_fits_the_canvas(channels):
     declared = [Shift(pixels=1), ColorJitter(brightness=0.2, contrast=0, saturation=0, hue=0)]
-    used, left_out = controls(declared, (channels, 16, 16))
+    used, left_out = controls(declared, Input(channels=channels, height=16, width=16, fit="pad"))
     assert set(used) | set(left_out) == {each.kind for each in family((channels, 16, 16))}
     assert not removed(used.values()) & removed(declared)
     assert "position" in left_out["shift"]
@@ -100,7 +102,7 @@ def test_a_control_removes_no_declared_factor_and_fits_the_canvas(channels):
 
 
 def test_every_factor_that_a_transformation_moves_is_removed_by_it():
-    for factor in FACTORS - {"border"}:
+    for factor in set(OF_PICTURES) - {"border"}:
         transformation, _ = mover(factor, (3, 16, 16))
         assert factor in transformation.removes
     assert mover("border", (3, 16, 16)) is None

@@ -199,7 +199,7 @@ def measured(given: argparse.Namespace, name: str, of: Set, encoder: str) -> dic
         ["label"],
         shards,
         embeddings,
-        Networks(described, weights),
+        Networks(described, weights, shards.card.input),
         findings,
         audit.samples,
         audit.neighbours,

@@ -15,6 +15,7 @@ from pipeline.check.ground import Ground, prepare
 from pipeline.check.judged import Judged, judge
 from pipeline.check.losses import loss_findings
 from pipeline.check.section import TOGETHER
+from pipeline.images import Input
 from pipeline.shards import Column, Shards
 from pipeline.spec import parse
 
@@ -33,7 +34,7 @@ class Pictures:
             else Column(kind="class", classes=tuple(f"class {code}" for code in range(values.max() + 1)), counts={})
             for name, values in self.columns.items()
         }
-        shape = SimpleNamespace(channels=images.shape[1], height=images.shape[2], width=images.shape[3])
+        shape = Input(channels=images.shape[1], height=images.shape[2], width=images.shape[3], fit="resize")
         splits = {"train": self.cut, "test": len(images) - self.cut}
         self.card = SimpleNamespace(name="known", columns=described, input=shape, splits=splits)
 
@@ -43,8 +44,8 @@ class Pictures:
     def labels(self, split: str) -> dict[str, np.ndarray]:
         return {name: values[self._rows(split)] for name, values in self.columns.items()}
 
-    def canvases(self, split: str, indices: np.ndarray) -> np.ndarray:
-        return cast(np.ndarray, self.arrays[self._rows(split)][indices])
+    def batch(self, split: str, indices: np.ndarray) -> Tensor:
+        return torch.from_numpy(self.arrays[self._rows(split)][indices]).float() / 255.0
 
 
 def blobs(seed: int = 0, count: int = COUNT, channels: int = 3) -> tuple[np.ndarray, dict[str, np.ndarray]]:

@@ -16,6 +16,7 @@ from scipy import stats
 from pipeline.keys import Keys
 from pipeline.spec import Spec, SpecError, parse
 from pipeline.views import (
+    OF_MODALITY,
     Affine,
     Blur,
     Brightness,
@@ -230,7 +231,7 @@ def members(annotation: Any) -> set[Any]:
 
 def test_no_numeric_parameter_is_left_out() -> None:
     given, plain = set(), set()
-    for model in get_args(get_args(Invariance)[0]):
+    for model in OF_MODALITY["image"]:
         for name, information in model.model_fields.items():
             kinds = members(information.annotation)
             if kinds >= {Constant, Uniform, LogUniform, Normal, Choice}:

@@ -1,0 +1,67 @@
+"""What samples of every modality share: their size, whose type tells the modality, and what sharding takes of each.
+
+A picture's size is (height, width). That of anything with a time axis is a pair as well, of a type of its own: steps,
+and how many of them are a second.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy.typing as npt
+
+Size = tuple[int, int]
+"""(height, width), or a ``Waveform``, or ``Steps``."""
+Values = npt.NDArray[Any]
+
+
+class Waveform(NamedTuple):
+    """The size of a clip of sound."""
+
+    samples: int
+    rate: int
+    """samples a second"""
+
+    @property
+    def modality(self) -> str:
+        """What has this size."""
+        return "audio"
+
+
+class Steps(NamedTuple):
+    """The size of a series of measurements."""
+
+    steps: int
+    rate: int
+    """steps a second"""
+
+    @property
+    def modality(self) -> str:
+        """What has this size."""
+        return "series"
+
+
+def modality(size: Size) -> str:
+    """What has a size like this: image, or what its type says."""
+    return str(getattr(size, "modality", "image"))
+
+
+class Unreadable(Exception):
+    """A raw sample that cannot be used: ``reason`` to be counted by, ``detail`` to be read."""
+
+    def __init__(self, reason: str, detail: str = ""):
+        self.reason, self.detail = reason, detail
+        super().__init__(f"{reason} ({detail})" if detail else reason)
+
+
+class Taken(NamedTuple):
+    """What sharding keeps of one raw sample."""
+
+    extension: str
+    """of the format that the stored bytes are in"""
+    stored: bytes | None
+    """what is stored; None: the raw bytes as they came"""
+    shape: tuple[int, int]
+    """the two sides of the sample itself, as ``sides`` of its contract names them"""
+    moments: Values
+    """sums and sums of squares over the canvas, (2, C)"""
