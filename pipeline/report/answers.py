@@ -13,12 +13,12 @@ LAYERS = {"h": ("--blue", "34%"), "z": ("--orange", "72%")}
 
 
 def reach(achieved: Achieved) -> float:
-    """The scale of all pictures of a space: its largest movement, and at least a little more than another picture."""
+    """The scale of all pictures of a space: its largest movement, and at least a little more than another sample."""
     return max(1.2, *(value for each in achieved.transformations for _, _, value in _movements(each)), 0.0) * 1.04
 
 
 def answer(transformation: Transformation, scale: float) -> Markup:
-    """Movement at every strength from 0 to ``scale``, the full strength largest; a tick marks another picture."""
+    """Movement at every strength from 0 to ``scale``, the full strength largest; a tick marks another sample."""
     at_one = 100 / scale
     parts = [
         Markup('<line x1="0" x2="100%" y1="53%" y2="53%" stroke="var(--line)" stroke-width="1"/>'),
@@ -42,12 +42,12 @@ def answer(transformation: Transformation, scale: float) -> Markup:
                 shape = Markup('<rect x="{:.1f}%" y="{}" width="{side:g}" height="{side:g}" fill="var({})" {turn}/>')
                 turn = Markup('transform="translate({0:g},{0:g})"').format(-0.9 * size)
                 parts.append(shape.format(place, height, colour, side=1.8 * size, turn=turn))
-    words = "Movement of h (upper, discs) and z (lower, squares) at each strength; the tick is another picture"
+    words = "Movement of h (upper, discs) and z (lower, squares) at each strength; the tick is another sample"
     return Markup('<svg class="strip" role="img" aria-label="{}">{}</svg>').format(words, Markup("").join(parts))
 
 
 def labels_read(achieved: Achieved) -> list[str]:
-    """The label columns that are read from transformed pictures."""
+    """The label columns that are read from transformed samples."""
     points = (point for each in achieved.transformations for point in each.points)
     return list(dict.fromkeys(column for point in points for at in point.layers.values() for column in at.labels))
 

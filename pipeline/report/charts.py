@@ -129,12 +129,12 @@ def spectrum_chart(spectra: Mapping[str, Sequence[float]]) -> str:
 
 
 def probe_chart(rows: Mapping[tuple[str, str], ProbeRow], chance: float | None) -> str:
-    """Accuracy by layer: a ring for images as they are, a disc for moved ones, with their intervals.
+    """Accuracy by layer: a ring for samples as they are, a disc for moved ones, with their intervals.
 
     Args:
         rows: (layer, split) to its row; layers h, z, raw, untrained, splits test and view0.
     """
-    layers = [("h", "h"), ("z", "z"), ("raw", "raw pixels"), ("untrained", "untrained")]
+    layers = [("h", "h"), ("z", "z"), ("raw", "raw input"), ("untrained", "untrained")]
 
     def draw(axes: Any) -> None:
         for position, (layer, _) in enumerate(layers):
@@ -156,7 +156,7 @@ def probe_chart(rows: Mapping[tuple[str, str], ProbeRow], chance: float | None) 
         axes.grid(axis="y", visible=False)
         name_axes(axes, "accuracy, %", "")
 
-    return as_svg(draw, "Accuracy by layer, on images as they are and moved")
+    return as_svg(draw, "Accuracy by layer, on samples as they are and moved")
 
 
 ABOVE = {"textcoords": "offset points", "ha": "right", "va": "bottom", "fontsize": 10}

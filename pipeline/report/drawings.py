@@ -15,7 +15,8 @@ from pipeline.report.results import ProbeRow
 from pipeline.report.telling import label_of
 
 COURSES = {
-    "rank": ("effective_rank", "effective rank of z", "Effective rank of z of the same pictures"),
+    "apart": ("told_apart", "share of log K", "How far NT-Xent of the same samples lies below log K"),
+    "rank": ("effective_rank", "effective rank of z", "Effective rank of z of the same samples"),
     "age": ("key_age", "steps", "Mean age of the queue's keys"),
     "drift": ("key_drift", "1 - cosine", "How far queued keys are from those that are made now"),
 }
@@ -25,7 +26,7 @@ COURSES = {
 def drawings(result: Result, prefix: str) -> dict[str, Any]:
     """Every chart of a spec that its results allow; ``probes`` is a mapping of (label, probe) to a chart."""
     found: dict[str, Any] = dict.fromkeys(
-        ("loss", "similarity", "rank", "age", "drift", "spectrum", "histogram_h", "histogram_z", "mass")
+        ("loss", "similarity", "apart", "rank", "age", "drift", "spectrum", "histogram_h", "histogram_z", "mass")
     )
     found["probes"], found["few"] = {}, {}
     if result.curve is not None:

@@ -1,6 +1,6 @@
 """The figures of a spec as one flat mapping, the figures of all specs as a table, and what two of them say together.
 
-Names: ``LABEL.knn_h`` (a probe on a layer), with ``_view0`` for the test images moved by the declared invariances and
+Names: ``LABEL.knn_h`` (a probe on a layer), with ``_view0`` for the test samples moved by the declared invariances and
 ``_shuffled`` for the control; ``LABEL.knn_gain_raw`` is knn_h - knn_raw; measures keep their name, as
 ``effective_rank_h``; ``judged.MEASURE`` says what became of a threshold. A figure that has no value has no entry.
 """
@@ -145,7 +145,7 @@ def table(results: Sequence[Result]) -> str:
         "  ".join(cell.ljust(widths[at]) if at in left else cell.rjust(widths[at]) for at, cell in enumerate(line))
         for line in lines
     ]
-    head = "kNN accuracy on the test images, as they are and moved by the declared invariances"
+    head = "kNN accuracy on the test samples, as they are and moved by the declared invariances"
     return "\n".join([head, *map(str.rstrip, aligned)])
 
 

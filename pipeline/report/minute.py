@@ -1,7 +1,7 @@
 """The answer in a minute, from what the stages found: may an encoder be trusted, what does it ignore, what to change.
 
 Rules, no opinion: a space is trusted that passed what was declared for it, of which the audit has no diagnosis, and
-whose h reads every preserved label better than the raw input and the untrained encoder do where pictures move, with
+whose h reads every preserved label better than the raw input and the untrained encoder do where samples move, with
 intervals that lie apart. A transformation is ignored where it moves h less than half as far as another sample lies
 (``audit.reasons`` has the same border).
 """
@@ -50,7 +50,7 @@ class Ignored:
 
 @dataclass(frozen=True)
 class Leader:
-    """Of several spaces on one label of one data set, the two that read it best where pictures move."""
+    """Of several spaces on one label of one data set, the two that read it best where samples move."""
 
     data: str
     label: str
@@ -79,7 +79,7 @@ def told_labels(result: Result) -> list[str]:
 
 
 def against(result: Result, label: str) -> list[str]:
-    """How h compares with each control where pictures move."""
+    """How h compares with each control where samples move."""
     own = knn(result, label, "h", MOVED)
     rows = [knn(result, label, control, MOVED) for control in CONTROLS]
     return ["unknown" if own is None or row is None else compared(own, row) for row in rows]

@@ -70,7 +70,7 @@ def address(picture: bytes) -> str:
 
 
 def strip(result: Result, label: str) -> Markup:
-    """A row's picture: kNN on moved images from 0 to 100 %, h with its interval, raw pixels, chance."""
+    """A row's picture: kNN on moved samples from 0 to 100 %, h with its interval, raw input, chance."""
     h, raw = knn(result, label, "h", MOVED), knn(result, label, "raw", MOVED)
     parts = [Markup('<line x1="0" x2="100%" y1="50%" y2="50%" stroke="var(--line)" stroke-width="2"/>')]
     line = Markup('<line x1="{:.1f}%" x2="{:.1f}%" y1="{}" y2="{}" stroke="var({})" stroke-width="{}"/>')
@@ -83,5 +83,5 @@ def strip(result: Result, label: str) -> Markup:
         if h.low is not None and h.high is not None:
             parts.append(line.format(100 * h.low, 100 * h.high, "50%", "50%", "--blue", 4))
         parts.append(disc.format(100 * h.accuracy, "--blue", "--blue"))
-    words = "kNN on moved images: chance, raw pixels and h on a line from 0 to 100 %"
+    words = "kNN on moved samples: chance, raw input and h on a line from 0 to 100 %"
     return Markup('<svg class="strip" role="img" aria-label="{}">{}</svg>').format(words, Markup("").join(parts))

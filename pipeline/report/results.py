@@ -5,7 +5,7 @@ A file of another form is told as damaged rather than guessed at.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -200,20 +200,12 @@ class Column(Part):
     counts: dict[str, tuple[int, ...]]
 
 
-class Canvas(Part):
-    """The input that every picture is brought to."""
-
-    channels: int
-    height: int
-    width: int
-    fit: str
-
-
 class DataCard(Part):
     """shard/DATA/index.json."""
 
     name: str
-    input: Canvas
+    input: dict[str, Any]
+    """What every sample is brought to; of pictures channels, height, width and fit."""
     splits: dict[str, int]
     columns: dict[str, Column]
     mean: tuple[float, ...]

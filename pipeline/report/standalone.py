@@ -23,7 +23,7 @@ DARK = {
     **{"k6": "#ff8a80", "k7": "#c3c7ce", "kx": "#70757d"},
 }
 """The page's own colours (style.html, gallery_style.html); a test holds them equal."""
-SINGLE = ("loss", "similarity", "rank", "histogram_h", "histogram_z", "mass", "spectrum")
+SINGLE = ("loss", "similarity", "apart", "rank", "histogram_h", "histogram_z", "mass", "spectrum")
 
 
 def write_charts(results: Sequence[Result], folder: Path) -> list[Path]:

@@ -71,7 +71,7 @@ def test_declared_and_controls_stand_apart_each_with_its_picture_or_its_reason(p
     assert "cannot be used on one channel" in declared
     assert "erase" in controls
     assert table.count('class="strip"') == 2
-    assert "moves a picture in h by 0.094 of the distance" in page.text
+    assert "moves a sample in h by 0.094 of the distance" in page.text
     assert "what nobody declared, by 0.594." in page.text
     assert "No controls: shift (removes position, which the declaration removes)." in page.text
 

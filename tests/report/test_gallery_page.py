@@ -226,3 +226,43 @@ def test_the_ledger_and_the_classes_are_charts_of_their_numbers(project: Path) -
     assert [(float(width), int(value)) for width, value in wide] == [
         (pytest.approx(100 * value / 723, abs=0.01), value) for value in (700, 200, 723, 174)
     ]
+
+
+def test_a_data_set_of_another_modality_is_told_by_its_own_contract(project: Path) -> None:
+    file = Path("work/shard/digits/index.json")
+    content = json.loads(file.read_text())
+    content["input"] = {"kind": "audio", "rate": 8000, "seconds": 0.75, "longer": EVIL}
+    file.write_text(json.dumps(content))
+    _, page = made()
+    assert f"brought to audio (rate 8000, seconds 0.75, longer {' '.join(EVIL.split())})." in page.text
+
+
+def test_a_large_picture_of_a_stage_is_a_small_one_of_the_page_and_looks_the_same() -> None:
+    import io
+
+    import numpy as np
+    from PIL import Image
+
+    from pipeline.report.pieces import LARGE, address
+
+    random = np.random.default_rng(0).integers(0, 256, (20, 20, 3), dtype=np.uint8)
+    smooth = np.asarray(Image.fromarray(random).resize((400, 400), Image.Resampling.BICUBIC))
+    file = io.BytesIO()
+    Image.fromarray(smooth).save(file, "PNG")
+    assert len(file.getvalue()) > LARGE
+    kind, _, content = address(file.getvalue()).partition(";base64,")
+    assert kind == "data:image/webp"
+    small = base64.b64decode(content)
+    assert len(small) < len(file.getvalue()) / 3
+    assert np.abs(np.asarray(Image.open(io.BytesIO(small)), dtype=int) - smooth).mean() < 6
+    assert address(PNG + b"x") == f"data:image/png;base64,{base64.b64encode(PNG + b'x').decode()}"
+
+
+def test_how_far_pictures_are_told_apart_is_drawn_where_it_was_looked_at(project: Path) -> None:
+    _, page = made()
+    assert "Told apart while training" not in page.text
+    file = Path("work/pretrain/digits/curve.csv")
+    head, *lines = file.read_text().splitlines()
+    file.write_text("\n".join([f"{head},told_apart", *(f"{line},0.5" for line in lines), ""]))
+    _, page = made()
+    assert "Told apart while training" in page.text

@@ -15,13 +15,13 @@ from pipeline.report.first_batch import FirstBatch, class_codes, first_batch, or
 from pipeline.report.laboratory import same_class_share
 from pipeline.report.matrix import matrix
 from pipeline.report.relations import false_negatives_of, negatives_in, relations
-from pipeline.report.results import Canvas, Column, DataCard
+from pipeline.report.results import Column, DataCard
 from pipeline.samplers import Beside, InBatch, SameLabel
 
 
 def card(counts: tuple[int, ...] = (60, 30, 10)) -> DataCard:
     column = Column(kind="class", classes=tuple("abc"), counts={"train": counts})
-    canvas = Canvas(channels=1, height=8, width=8, fit="pad")
+    canvas = {"channels": 1, "height": 8, "width": 8, "fit": "pad"}
     return DataCard(
         name="d",
         input=canvas,

@@ -94,7 +94,7 @@ def test_the_curve_is_copied_byte_for_byte(folder: Path) -> None:
 
 def test_a_space_that_is_worse_than_raw_pixels_where_nothing_moves_says_so(folder: Path) -> None:
     page, _ = made()
-    assert "On images as they are, h is worse than raw pixels by 5.9 points" in page.text
+    assert "On samples as they are, h is worse than raw input by 5.9 points" in page.text
     assert "worse than the untrained encoder by 2.4 (94.4 %)" in page.text
 
 
