@@ -8,7 +8,11 @@ Legend: n inputs of a batch, C, H, W the canvas.
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from collections.abc import Sequence
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +71,24 @@ def _sample(raw: Raw, contract: Modality) -> Values:
         return contract.raw(raw, raw.startswith(NUMPY))
     if not isinstance(raw, (str, Path)):
         raise Refusal(f"embed: {type(raw).__name__} is no image; give arrays, bytes, paths or Pillow's images")
-    path = Path(raw)
-    if path.exists() and not path.is_dir() and not path.is_file():
-        raise Unreadable("no regular file")
-    if path.is_file() and path.stat().st_size > MEMBER_LIMIT:
-        raise Unreadable("too large", f"limit {MEMBER_LIMIT} bytes")
-    content = path.read_bytes()
+    content = _file_bytes(raw)
     return contract.raw(content, content.startswith(NUMPY))
+
+
+def _file_bytes(path: str | Path) -> bytes:
+    """A regular file's bytes; a pipe is not waited for. Raises OSError, Unreadable."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(handle)
+        if stat.S_ISDIR(status.st_mode):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(status.st_mode):
+            raise Unreadable("no regular file")
+        if status.st_size > MEMBER_LIMIT:
+            raise Unreadable("too large", f"{status.st_size} bytes, limit {MEMBER_LIMIT}")
+        return FileIO(handle, closefd=False).readall()
+    finally:
+        os.close(handle)
 
 
 def _plain(image: Image.Image) -> Image.Image:

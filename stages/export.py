@@ -75,6 +75,7 @@ def main(arguments: list[str]) -> None:
         "audit": verdict,
         "accepted": _accepted(findings, verdict),
         "training": read_json(trained / "summary.json"),
+        "trained_with": read_yaml(path)["training"],
         "reference": _reference(embedded),
         "versions": {each: found for each in MADE_BY if (found := _version(each)) is not None},
     }

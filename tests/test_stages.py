@@ -6,6 +6,7 @@ A stage is called in this process through ``stages.run``; where the process itse
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import os
 import shutil
@@ -21,6 +22,7 @@ from ruamel.yaml import YAML
 from small import DATA, ROOT, SPACE, TRAINING, whole
 
 import stages
+from pipeline.bundle_graph import PACKAGES
 from pipeline.spec import parse, read_yaml
 from pipeline.specification import Specification
 
@@ -224,11 +226,20 @@ def test_a_contradiction_is_a_result_that_every_later_stage_repeats_and_the_verd
 
 def test_an_accepted_contradiction_is_trained_and_its_reason_travels(call: Call) -> None:
     accept = [{"finding": "contradiction", "invariance": "grayscale", "preserved": "hue", "reason": "a stain's hue"}]
-    content = mine(space__invariances=[GRAYSCALE], space__preserves=["shape", "hue"], check__accept=accept)
-    write(Path("specs/mine.yaml"), content)
+    graph = all(importlib.util.find_spec(name) for name in PACKAGES)
+    space = {"space__invariances": [GRAYSCALE], "space__preserves": ["shape", "hue"]}
+    write(Path("specs/mine.yaml"), mine(**space, check__accept=accept, export__onnx=graph))
     ran(call, *CHAIN)
     assert json.loads(Path("work/check/mine/gate.json").read_text()) == {"gate": "accepted"}
-    assert "a stain's hue" in Path("work/export/mine/card.json").read_text()
+    card = json.loads(Path("work/export/mine/card.json").read_text())
+    assert [sentence.rpartition("; accepted: ")[2] for sentence in card["accepted"]][:1] == ["a stain's hue"]
+    top = Path("work/export/mine/README.md").read_text().partition("## ")[0]
+    assert "Accepted in spite of what was found" in top
+    assert "a stain's hue" in top
+    assert set(card["data"]["columns"]) == {"shape", "hue"}
+    assert 0 < card["data"]["columns"]["shape"]["prior"] < 1
+    assert card["trained_with"]["global_batch"] == TRAINING["global_batch"]
+    assert (Path("work/export/mine/model.onnx").is_file(), list(card["files"])) == (graph, ["model.onnx"] * graph)
     assert call("verdict")[0] == 0
 
 
