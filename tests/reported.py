@@ -150,7 +150,7 @@ def show(name: str, label: str) -> None:
         "outliers": [{"figures": {"distance": 0.203125}, "samples": [sample(9, "train")]}],
     }
     sheet = {"columns": 6, "width": 16, "height": 16, "count": SHADES}
-    nearest = {"column": label, "among": 1423, "queries": asked, "note": ""}
+    nearest = {"column": label, "classes": ["0", label], "among": 1423, "queries": asked, "note": ""}
     content = {"map": placed, "nearest": nearest, "lists": lists, "sheets": {"map": sheet, "pictures": sheet}}
     put("gallery", name, "gallery.json", content)
     for place, role in enumerate(("sample", "view_1", "view_2")):

@@ -67,7 +67,9 @@ def neighbours(embeddings: Embeddings, column: str | None, sprite: Sprite) -> di
                 {"cell": sprite.cell("train", row), "row": row, "code": _code(codes["train"], row), "cosine": cosine}
                 for row, cosine in zip(places.tolist(), cosines.astype(float).tolist(), strict=True)
             ]
-    return {"column": column, "among": len(among), "queries": found, "note": "; ".join(notes)}
+    classes = list(embeddings.columns[column].classes) if column else []
+    told = {"column": column, "classes": classes, "among": len(among), "note": "; ".join(notes)}
+    return {**told, "queries": found}
 
 
 def _code(codes: Codes | None, row: int) -> int | None:

@@ -90,6 +90,7 @@ class Nearest(Part):
     """The queries; ``column`` tells who is of their class."""
 
     column: str | None
+    classes: tuple[str, ...]
     among: int
     queries: tuple[Query, ...]
     note: str = ""
@@ -137,14 +138,10 @@ class Gallery(Part):
             raise ValueError("a picture is not on its sheet")
         if not all(each.count == 0 or min(each.columns, each.width, each.height) > 0 for each in (dots, pictures)):
             raise ValueError("a sheet has no size")
-        classes = self._classes()
+        classes = len(self.nearest.classes)
         if any(query.code is not None and not 0 <= query.code < classes for query in self.nearest.queries):
             raise ValueError("a query is of a class that there is not")
         return self
-
-    def _classes(self) -> int:
-        column = self.map.labels.get(self.nearest.column or "")
-        return len(column.classes) if column is not None else 0
 
     def _shown(self) -> Iterator[int]:
         for query in self.nearest.queries:

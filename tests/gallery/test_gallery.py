@@ -21,6 +21,7 @@ from pipeline.gallery.maps import fitted, nearby, principal
 from pipeline.gallery.nearest import AMONG, NEAREST, QUERIES, neighbours, queries
 from pipeline.gallery.sprites import Sprite, joined
 from pipeline.neighbours import unit
+from pipeline.report.results_gallery import Gallery
 from pipeline.shards import Shards
 from pipeline.spec import Refusal
 
@@ -137,7 +138,7 @@ def embedded(folder: Path, rows: int = 60, **changed: np.ndarray) -> Embeddings:
 def law_neighbours(folder: Path) -> None:
     space, sprite = embedded(folder), Sprite(Thumbnails(), 8)  # type: ignore[arg-type]
     found = neighbours(space, "shape", sprite)
-    assert found["note"] == ""
+    assert (found["note"], found["column"], found["classes"]) == ("", "shape", ["a", "b", "c"])
     assert len(found["queries"]) == QUERIES
     cells = {cell: place for place, cell in sprite.places.items()}
     for query in found["queries"]:
@@ -165,6 +166,7 @@ def test_a_layer_that_has_no_neighbours_says_why_and_the_other_is_shown(tmp_path
     assert found["note"] == "h: all rows are equal"
     assert all(list(query["layers"]) == ["raw"] for query in found["queries"])
     assert {query["code"] for query in found["queries"]} == {None}
+    assert found["classes"] == []
 
 
 def test_a_large_training_split_is_searched_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,6 +292,7 @@ def made(folder: Path, shards: Shards, **changed: Any) -> tuple[Any, dict[str, b
         each.mkdir()
     half = shards.card.splits["test"] // 2
     found = build(target, embedded(source, half, **changed), shards, folder / "none", ["age", "shape"])
+    Gallery.model_validate_json(json.dumps(found))  # the report can read it
     return found, {file.name: file.read_bytes() for file in target.iterdir()}
 
 

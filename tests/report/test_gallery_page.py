@@ -152,6 +152,21 @@ def test_a_gallery_that_has_not_run_is_named_and_everything_else_is_there(projec
     assert "What the network saw" in page.text
 
 
+def test_a_space_that_collapsed_has_no_map_and_still_its_neighbours_on_the_raw_input(project: Path) -> None:
+    content = held()
+    content["map"] |= {"rows": [], "principal": None, "nearby": None, "labels": {}, "note": "all rows are equal"}
+    content["sheets"]["map"]["count"] = 0
+    for query in content["nearest"]["queries"]:
+        del query["layers"]["h"]
+    content["nearest"]["note"] = "h: all rows are equal"
+    put("gallery", "digits", "gallery.json", content)
+    text, page = made()
+    assert "There is no map: all rows are equal." in page.text
+    assert "Not found: h: all rows are equal." in page.text
+    assert ("label (test 17)", 1) in cells(text)
+    assert "damaged" not in page.text
+
+
 def test_a_space_without_a_map_says_why(project: Path) -> None:
     content = held()
     content["map"] |= {"rows": [], "principal": None, "nearby": None, "labels": {}, "note": "all rows are equal"}
