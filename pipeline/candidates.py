@@ -57,13 +57,13 @@ class Candidates:
 
     def cut(self) -> None:
         """Keep the k best of each query; the worst of k is its floor from now on."""
-        best = np.argpartition(self.values, -self.k, axis=1)[:, -self.k :]
+        best = _largest(self.values[:, : max(self.k, int(self.filled.max()))], self.k)
         self._keep(np.take_along_axis(self.values, best, 1), np.take_along_axis(self.places, best, 1))
 
     def _merge(self, scores: Floats, places: Codes) -> None:
         """Take the k best of what is kept, after ``cut``, and of a whole block (q, g), -inf where the floor bars it."""
         both = np.concatenate([self.values[:, : self.k], scores], axis=1)
-        best = np.argpartition(both, -self.k, axis=1)[:, -self.k :]
+        best = _largest(both, self.k)
         old = np.take_along_axis(self.places, np.minimum(best, self.k - 1), 1)
         new = places[np.maximum(best - self.k, 0)]
         self._keep(np.take_along_axis(both, best, 1), np.where(best < self.k, old, new))
@@ -87,3 +87,18 @@ class Candidates:
             setattr(self.scratch, name, memory)
         own: npt.NDArray[Any] = memory[:size].reshape(len(self.asked), width)
         return own
+
+
+def _largest(values: Floats, k: int) -> Codes:
+    """Columns (q, k) of the k largest values of each row (q, n), rising; of equal ones at the border the first.
+
+    A partition of the values alone is many times faster than one of their places.
+    """
+    border = np.partition(values, values.shape[1] - k, axis=1)[:, values.shape[1] - k, None]  # (q, 1)
+    kept, level = values > border, values == border
+    wanted = k - np.count_nonzero(kept, axis=1, keepdims=True)
+    (tied,) = np.nonzero(np.count_nonzero(level, axis=1) > wanted[:, 0])
+    if len(tied):
+        level[tied] &= np.cumsum(level[tied], axis=1) <= wanted[tied]
+    columns: Codes = np.flatnonzero(kept | level).reshape(len(values), k) % values.shape[1]
+    return columns

@@ -29,7 +29,7 @@ Codes = npt.NDArray[np.int64]
 
 HEIGHT, WIDTH = 1024, 2048
 """Queries and gallery rows of a block: 8 MiB of similarities for each thread."""
-SPARE = 512
+SPARE = 640
 """Candidates of a query are cut back to the k best when there are more than 2k + SPARE of them."""
 KEPT = 1 << 24
 """Candidates that are kept at once: 128 MiB. More queries than that allows are searched one part after the other."""

@@ -65,6 +65,13 @@ WRONG = (
         "scores, places",
         lambda _, patch: knn.test_a_sample_that_promises_too_much_is_searched_again(patch),
     ),
+    Wrong(
+        "of equal ones at the border all are kept",
+        FOUND,
+        "level[tied] &= ",
+        "level[tied] | ",
+        alone(knn.test_many_equal_similarities_are_no_trouble),
+    ),
     Wrong("the floor is the best of k", FOUND, "values.min(axis=1))", "values.max(axis=1))", blocks),
     Wrong("lengths are not taken out", NEAR, "scaled /= np.where(lengths > 0, lengths, 1)", "pass", blocks),
     Wrong(
