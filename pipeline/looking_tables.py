@@ -29,6 +29,10 @@ class Table:
     group: str | None
     rows: list[dict[str, Any]]
 
+    def gaps(self, column: str) -> int:
+        """Rows, of those looked at, that have nothing in a column."""
+        return sum(row[column] is None or not str(row[column]).strip() for row in self.rows)
+
     def suited(self, names: Collection[str], taken: Collection[str], split_known: bool) -> Table | None:
         """This table for pictures of these names, if a column of it names them."""
         known = {unicodedata.normalize("NFC", name) for name in names}

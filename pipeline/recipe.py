@@ -55,7 +55,7 @@ def data_text(seen: Seen) -> str:
     if splits_itself:
         split = None if group is None else {"test": None, "seed": None, "group": group}
     lines = [f"# Found at {seen.raw}: {seen.words}; {counted(seen)}."]
-    lines += [f"# {remark}." for remark in seen.remarks]
+    lines += [f"# {remark}." for remark in [*seen.remarks, *left_out(seen)]]
     lines.append(f"source: {flow(seen.source.model_dump(mode='json'))}{_about_source(seen)}")
     lines.append(f"manifest: {flow(None if table is None else table.manifest.model_dump(mode='json'))}")
     wide = "" if seen.canvas.range is None else "; range: of the pictures looked at, check it"
@@ -72,14 +72,33 @@ def kept_columns(seen: Seen) -> list[str]:
 
 
 def number_columns(seen: Seen) -> list[str]:
-    """The label columns of numbers: probed by regression, and preserved only by who enters them there."""
-    return _columns(seen, "number")
+    """The label columns of numbers: probed by regression, and preserved only by who enters them there.
+
+    One with gaps is none of them, since a picture that lacks a kept label is refused.
+    """
+    return [name for name in _columns(seen, "number") if not gaps(seen, name)]
+
+
+def gaps(seen: Seen, column: str) -> int:
+    """Rows of the table that lack a column's value."""
+    return 0 if seen.table is None or column in seen.source.columns() else seen.table.gaps(column)
 
 
 def _columns(seen: Seen, kind: str) -> list[str]:
     kinds = {**seen.source.columns(), **({} if seen.table is None else seen.table.manifest.columns())}
     group = None if seen.table is None else seen.table.group
     return [name for name, of in kinds.items() if of == kind and name != group]
+
+
+def left_out(seen: Seen) -> list[str]:
+    """What is told of columns of numbers that are not kept."""
+    found = [(name, gaps(seen, name)) for name in _columns(seen, "number")]
+    return [
+        f"{name} is not among the labels: {missing} of {len(seen.table.rows)} rows lack it, and a picture that lacks a "
+        "label is refused"
+        for name, missing in found
+        if missing and seen.table is not None
+    ]
 
 
 def counted(seen: Seen) -> str:

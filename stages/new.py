@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 from pipeline.data import DataSpec
 from pipeline.index import NONE, read_index
 from pipeline.looking import look
-from pipeline.recipe import counted, data_text, kept_columns, number_columns, spec_text
+from pipeline.recipe import counted, data_text, kept_columns, left_out, number_columns, spec_text
 from pipeline.sources import Record
 from pipeline.spec import Refusal, SpecError, nearest, read_spec, read_yaml
 from pipeline.specification import data_file_of, faults_of, user_files
@@ -94,7 +94,7 @@ def _seen(name: str, path: str) -> _Start:
     assert seen.canvas is not None
     canvas = f"{seen.canvas.height}x{seen.canvas.width}, {seen.canvas.channels} channel(s)"
     labels = ", ".join([*kept_columns(seen), *(f"{name} (numbers)" for name in number_columns(seen))]) or "none"
-    said = [f"found {seen.words}: {counted(seen)}; canvas {canvas}; labels: {labels}", *seen.remarks]
+    said = [f"found {seen.words}: {counted(seen)}; canvas {canvas}; labels: {labels}", *seen.remarks, *left_out(seen)]
     return _Start(files, name, str(seen.raw), said)
 
 

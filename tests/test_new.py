@@ -219,6 +219,17 @@ def test_a_table_beside_the_pictures_with_a_group() -> None:
         shutil.copy(ROOT / "specs" / "index.yaml", "specs/index.yaml")
 
 
+def test_numbers_with_gaps_are_left_out_and_told_so_that_no_picture_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    fill(Path("raw"), classes())
+    rows = [f"{name},{'' if n % 5 else n + 0.25},{n * 1.5}" for n, name in enumerate(classes())]
+    Path("raw/table.csv").write_text("image,weight,age\n" + "\n".join(rows) + "\n")
+    assert new("raw")["labels"] == spec()["probe"]["labels"] == ["label", "age"]
+    line = "weight is not among the labels: 48 of 60 rows lack it, and a picture that lacks a label is refused"
+    assert line in capsys.readouterr().out
+    assert f"# {line}." in Path("specs/data/mine.yaml").read_text()
+    assert json.loads(Path("out/ledger.json").read_text())["kept"] == 60
+
+
 def test_a_table_with_its_own_split_has_its_group_examined() -> None:
     files = {f"p/{number:03d}.png": picture(number) for number in range(60)}
     fill(Path("raw"), files)
