@@ -74,10 +74,14 @@ def checked(data: Path, folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def of_run(work: Path, name: str) -> list[dict[str, Any]]:
-    """What the probe stage read of the digit and the speaker: a row a label, layer, control and split."""
+def of_run(work: Path, name: str) -> dict[str, Any]:
+    """What the probe stage read of digit and speaker, and what the audit found left of both under one invariance."""
     figures = json.loads((work / "probe" / name / "figures.json").read_text())["rows"]
-    return [row for row in figures if row["label"] in LABELS and row["probe"] in ("knn", "linear")]
+    keys = ("label", "probe", "layer", "control", "split", "accuracy", "low", "high", "chance", "count")
+    rows = [{key: row[key] for key in keys} for row in figures if row["probe"] in ("knn", "linear")]
+    measures = json.loads((work / "audit" / name / "measures.json").read_text())["measures"]
+    kept = {key: found for key, found in measures.items() if key.startswith("label_kept.")}
+    return {"probe": rows, "audit": {key: [each["value"], each["low"], each["high"]] for key, each in kept.items()}}
 
 
 def table(found: dict[str, Any]) -> str:
@@ -95,10 +99,12 @@ def table(found: dict[str, Any]) -> str:
             "| label | probe | layer | control | clips | accuracy | chance |",
             "|---|---|---|---|---|---|---|",
         ]
-    for row in found["run"]:
-        if row["accuracy"] is not None:
-            where = (row["label"], row["probe"], row["layer"], row["control"] or "trained", row["split"])
-            lines.append(f"| {' | '.join(where)} | {row['accuracy']:.3f} | {row['chance']:.2f} |")
+        for row in found["run"]["probe"]:
+            if row["accuracy"] is not None:
+                where = (row["label"], row["probe"], row["layer"], row["control"] or "", row["split"])
+                lines.append(f"| {' | '.join(where)} | {row['accuracy']:.3f} | {row['chance']:.2f} |")
+        lines += ["", "| the audit's measure | value |", "|---|---|"]
+        lines += [f"| {key} | {cell(value)} |" for key, value in found["run"]["audit"].items()]
     return "\n".join(lines) + "\n"
 
 
@@ -110,7 +116,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "results")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = {"check": checked(given.data, Path(folder)), "run": of_run(given.run, given.name) if given.run else []}
+        found = {"check": checked(given.data, Path(folder)), "run": of_run(given.run, given.name) if given.run else {}}
     (given.out / "spoken_digits.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     (given.out / "spoken_digits.md").write_text(table(found), encoding="utf-8")
 
