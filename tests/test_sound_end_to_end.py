@@ -1,0 +1,217 @@
+"""Sounds and series from files to bundles, by every stage, as a user runs them; small and synthetic."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ruamel.yaml import YAML
+from small import CHECK, ROOT, SPACE, TRAINING, whole
+
+pytestmark = pytest.mark.slow
+soundfile = pytest.importorskip("soundfile", reason="needs soundfile")
+pytest.importorskip("soxr", reason="needs soxr")
+
+STAGES = ("shard", "check", "pretrain", "embed", "probe", "audit", "judge", "export")
+RUN = """
+import runpy, sys
+for stage, name in (each.split("/") for each in sys.argv[1:]):
+    sys.argv = ["stages." + stage, *([name] if name else [])]
+    try:
+        runpy.run_module("stages." + stage, run_name="__main__")
+    except SystemExit as end:
+        if end.code:
+            raise
+"""
+LOG_MEL = {
+    "kind": "log_mel",
+    "rate": 8000,
+    "window": 25,
+    "hop": 10,
+    "bins": 32,
+    "low": 50,
+    "high": 4000,
+    "floor": -50,
+    "trunk": {"kind": "small", "widths": [8, 16], "strides": [2, 2], "groups": 4},
+}
+SMALL_1D = {"kind": "small_1d", "widths": [8, 16], "kernels": [5, 3], "strides": [2, 2], "groups": 4}
+SOUNDS = [
+    {"kind": "time_shift", "ms": 20},
+    {"kind": "gain", "db": 6},
+    {"kind": "maybe", "probability": 0.5, "of": {"kind": "noise_at_snr", "snr": [10, 40]}},
+]
+
+
+def tones(folder: Path) -> None:
+    """Chords of two kinds in three rates, depths and containers, and a file that is cut."""
+    random = np.random.default_rng(0)
+    for number in range(120):
+        kind, rate = ("low", "high")[number % 2], (8000, 16000, 44100)[number % 3]
+        time = np.arange(round(rate * random.uniform(0.2, 0.4))) / rate
+        pitch = random.uniform(250, 350) * (1 + number % 2)
+        wave = sum(np.sin(2 * np.pi * pitch * tone * time) / tone for tone in (1, 2, 3)) * 0.2
+        wave = wave * np.hanning(len(wave)) + 0.002 * random.normal(size=len(wave))
+        ending, subtype = (("wav", "PCM_16"), ("flac", "PCM_24"), ("ogg", "VORBIS"), ("wav", "PCM_U8"))[number % 4]
+        folder.mkdir(parents=True, exist_ok=True)
+        soundfile.write(folder / f"{kind}_{number % 5}_{number:03}.{ending}", wave, rate, subtype)
+    whole_file = next(folder.glob("*.wav")).read_bytes()
+    (folder / "low_0_cut.wav").write_bytes(whole_file[: len(whole_file) // 2])
+    (folder / "notes.txt").write_text("no sound")
+
+
+def courses(folder: Path) -> None:
+    """Two-channel courses of two kinds as .npz and CSV, and a file with a hole."""
+    random = np.random.default_rng(0)
+    for number in range(120):
+        kind = ("slow", "fast")[number % 2]
+        time, speed = np.arange(48), 1 + number % 2
+        values = np.stack([np.sin(speed * time / 8 + random.uniform(0, 6)), random.normal(size=48)], axis=1)
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+        if number % 3:
+            np.savez(folder / kind / f"{number:03}.npz", values=100 + 5 * values)
+        else:
+            rows = [f"{a:.6f},{b:.6f}" for a, b in 100 + 5 * values]
+            (folder / kind / f"{number:03}.csv").write_text("\n".join(["one,two", *rows]) + "\n")
+    (folder / "slow" / "hole.csv").write_text("one,two\n1,2\n3,\n")
+
+
+def dump(file: Path, content: Any) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w") as stream:
+        YAML().dump(json.loads(json.dumps(content)), stream)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which both were run from end to end."""
+    root = tmp_path_factory.mktemp("sound")
+    tones(root / "tones")
+    courses(root / "courses")
+    split, audit = {"test": 0.3, "seed": 0}, {**whole()["audit"], "samples": 100, "thresholds": []}
+    data = {
+        "tones": {
+            "source": {"kind": "folder", "train": None, "test": None, "classes": None, "names": "{pitch}_{take}_{}"},
+            "input": {
+                "kind": "audio",
+                "rate": 8000,
+                "seconds": 0.25,
+                "channels": 1,
+                "mix": "mean",
+                "longer": "centre",
+                "shorter": "centre",
+            },
+            "labels": ["pitch", "take"],
+        },
+        "courses": {
+            "source": {"kind": "folder", "train": None, "test": None, "classes": "folder"},
+            "input": {
+                "kind": "series",
+                "channels": 2,
+                "steps": 40,
+                "rate": 1,
+                "names": None,
+                "layout": "time_first",
+                "longer": "centre",
+                "shorter": "hold",
+            },
+            "labels": ["label"],
+        },
+    }
+    series = [{"kind": "window"}, {"kind": "jitter", "share": [0.0, 0.1]}]
+    for name, invariances, encoder, label in (
+        ("tones", SOUNDS, LOG_MEL, "pitch"),
+        ("courses", series, SMALL_1D, "label"),
+    ):
+        dump(root / "specs" / "data" / f"{name}.yaml", {**data[name], "manifest": None, "split": split})
+        spec = {
+            **whole(data=name, audit=audit),
+            "space": {**SPACE, "invariances": invariances, "preserves": [label]},
+            "check": CHECK,
+            "training": {**TRAINING, "encoder": encoder},
+            "probe": {**whole()["probe"], "labels": [label]},
+        }
+        spec["export"]["onnx"] = name == "tones"
+        dump(root / "specs" / f"{name}.yaml", spec)
+    (root / "specs" / "none").write_text("")
+    index = {name: {"data": name, "files": "specs/none"} for name in data}
+    dump(root / "specs" / "index.yaml", {"data": {name: {"raw": name} for name in data}, "specs": index})
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, "validate/", *(f"{stage}/{name}" for name in data for stage in STAGES), "report/"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        env={"OMP_NUM_THREADS": "1", "LATENT_WORKERS": "1", "LATENT_DEVICE": "cpu", "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return root
+
+
+def test_every_file_is_kept_or_told(root: Path) -> None:
+    ledger = json.loads((root / "work/shard/tones/ledger.json").read_text())
+    assert (ledger["kept"], ledger["refused"]) == (120, {"name without its labels": 1, "cut sound": 1})
+    ledger = json.loads((root / "work/shard/courses/ledger.json").read_text())
+    assert (ledger["kept"], ledger["refused"]) == (120, {"missing value": 1})
+    card = json.loads((root / "work/shard/tones/index.json").read_text())
+    assert card["sizes"]["file_rate"] == [8000, 16000, 44100]
+    card = json.loads((root / "work/shard/courses/index.json").read_text())
+    assert abs(card["mean"][0] - 100) < 2  # in the unit that it was measured in
+
+
+@pytest.mark.parametrize("name", ["tones", "courses"])
+def test_every_stage_ran_and_its_pictures_are_there(root: Path, name: str) -> None:
+    for stage in STAGES:
+        assert not (root / "work" / stage / name / "refused.json").exists(), stage
+    assert (root / "work/pretrain" / name / "views.png").stat().st_size > 500
+    assert (root / "work/shard" / name / "card.png").stat().st_size > 500
+    assert name in (root / "work/report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("name", "ending"), [("tones", "wav"), ("courses", "npz")])
+def test_a_bundle_embeds_raw_files_as_the_stage_did(root: Path, name: str, ending: str) -> None:
+    from pipeline.bundle import load
+    from pipeline.shard_names import Names
+    from pipeline.shards import Shards
+
+    shards, bundle = Shards(root / "work/shard" / name), load(root / "work/export" / name)
+    called, known = Names(shards), np.load(root / "work/embed" / name / "test.h.npy")
+    rows = [row for row in range(shards.card.splits["test"]) if called("test", row).endswith(ending)][:6]
+    files = [root / name / called("test", row) for row in rows]
+    np.testing.assert_allclose(np.asarray(bundle.embed(files)), known[rows], atol=1e-4)
+
+
+def test_the_graph_of_a_sound_encoder_takes_waves(root: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
+    from pipeline.shards import Shards
+
+    waves = Shards(root / "work/shard/tones").images("test")[:3]
+    graph = onnxruntime.InferenceSession(root / "work/export/tones/model.onnx", providers=["CPUExecutionProvider"])
+    found = graph.run(["h"], {"pixels": waves})[0]
+    np.testing.assert_allclose(found, np.load(root / "work/embed/tones/test.h.npy")[:3], atol=1e-3)
+
+
+def test_an_image_invariance_on_sound_is_refused_with_its_path(root: Path, tmp_path: Path) -> None:
+    shutil.copytree(root / "specs", tmp_path / "specs")
+    spec = YAML(typ="safe").load((root / "specs/tones.yaml").read_text())
+    spec["space"]["invariances"] = [{"kind": "shift", "pixels": 2}]
+    spec["training"]["encoder"] = {"kind": "small", "widths": [8], "strides": [2], "groups": 4}
+    dump(tmp_path / "specs/tones.yaml", spec)
+    for name in ("tones", "courses"):
+        (tmp_path / name).mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "stages.validate"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 1
+    assert "space.invariances[0]" in done.stderr
+    assert "is for image, and the data is audio; known for it: background, band_filter" in done.stderr
+    assert "training.encoder" in done.stderr
+    assert "small reads pictures, the data is audio; use small_1d, log_mel" in done.stderr
