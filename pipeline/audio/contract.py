@@ -66,20 +66,15 @@ class Audio(Spec):
         """Judge one raw sound, an encoded file's bytes. Raises Unreadable, Refusal."""
         if array:
             raise Refusal("arrays are no sound files; give wav, flac or ogg, or input: {kind: series, …}")
-        found = decode(raw)
-        values = self._heard(found)
-        own = found.plain and found.rate == self.rate and len(found.values) == self.channels
-        stored, extension = None, found.extension
-        if not own:
-            stored, extension = encode(values, self.rate, found.wide), "wav"
-            values = decode(stored).values
+        found, stored, values = self._heard(raw)
+        extension = found.extension if stored is None else "wav"
         clip = self.fitted(values).astype(np.float64)
         moments = np.stack([clip.sum(axis=1), np.einsum("ij,ij->i", clip, clip)])
         return Taken(extension, stored, (values.shape[1], found.rate), moments)
 
     def raw(self, content: bytes, array: bool) -> Sound:
         """A raw sound as a clip: (C, T) float32 in [-1, 1]. Raises Unreadable, Refusal."""
-        return self.given(np.load(io.BytesIO(content))) if array else self.fitted(self._heard(decode(content)))
+        return self.given(np.load(io.BytesIO(content))) if array else self.fitted(self._heard(content)[2])
 
     def read(self, content: bytes) -> Sound:
         """A stored sample as a clip: (C, T) float32 in [-1, 1]."""
@@ -132,9 +127,14 @@ class Audio(Spec):
         """Whether a file is longer than a clip, of (samples, file rate) (N, 2): then windows may be cut from it."""
         return bool((shapes[:, 0] > self.size.samples).any())
 
-    def _heard(self, found: Decoded) -> Sound:
-        """A decoded sound with the contract's channels and rate: (C, T')."""
-        return judged(resampled(self._channels(found.values), found.rate, self.rate))
+    def _heard(self, raw: bytes) -> tuple[Decoded, bytes | None, Sound]:
+        """A raw sound as it is, what is stored of it (None: itself), and as that is read: (C, T')."""
+        found = decode(raw)
+        values = self._channels(found.values)
+        if found.plain and found.rate == self.rate and len(found.values) == self.channels:
+            return found, None, values
+        stored = encode(judged(resampled(values, found.rate, self.rate)), self.rate, found.wide)
+        return found, stored, decode(stored).values
 
     def _whole(self, content: bytes) -> Sound:
         return self._channels(decode(content).values)
