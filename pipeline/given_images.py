@@ -20,6 +20,7 @@ import torch
 from pipeline.data import DataSpec, HashSplit
 from pipeline.encoding import VIEW_EPOCH
 from pipeline.given_encoder import GivenEncoder
+from pipeline.images import Input
 from pipeline.ledger import Ledger
 from pipeline.loading import ViewLoader
 from pipeline.looking import look
@@ -62,7 +63,8 @@ def sharded(
         seen = look(images)
     except Refusal as refusal:
         raise Refusal(str(refusal).replace("--data", "--images")) from None
-    assert seen.canvas is not None
+    if not isinstance(seen.canvas, Input):
+        raise Refusal(f"--images {images}: no picture in it")
     canvas = encoder.canvas
     if canvas.range is None and seen.canvas.range is not None:
         canvas = canvas.model_copy(update={"range": seen.canvas.range})

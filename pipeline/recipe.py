@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from pipeline.audio import Audio
+from pipeline.images import Input
 from pipeline.looking_sample import Seen
 from pipeline.sources import Archive, Arrays, Folder, TorchvisionSet, WebDataset
 
@@ -58,7 +60,8 @@ def data_text(seen: Seen) -> str:
     lines += [f"# {remark}." for remark in [*seen.remarks, *left_out(seen)]]
     lines.append(f"source: {flow(seen.source.model_dump(mode='json'))}{_about_source(seen)}")
     lines.append(f"manifest: {flow(None if table is None else table.manifest.model_dump(mode='json'))}")
-    wide = "" if seen.canvas.range is None else "; range: of the pictures looked at, check it"
+    ranged = isinstance(seen.canvas, Input) and seen.canvas.range is not None
+    wide = "; range: of the pictures looked at, check it" if ranged else ""
     lines.append(f"input: {flow(seen.canvas.model_dump(mode='json'))}  # larger shows more and takes longer{wide}")
     lines.append(f"split: {flow(split)}{_about_split(group, splits_itself)}")
     lines.append(f"labels: {flow(kept)}{'' if kept else '  # no label was found; training needs none'}")
@@ -123,15 +126,7 @@ def spec_text(template: str, name: str, seen: Seen) -> str:
     text = _line(text, "data", name)
     text = _line(text, "  preserves", flow(kept))
     text = _line(text, "  labels", flow([*kept, *number_columns(seen)]))
-    if canvas.channels != 3:
-        text = re.sub(r"(?m)^    - \{kind: color_jitter.*\n    - \{kind: grayscale.*\n", GREY, text, count=1)
-    small, large = min(canvas.height, canvas.width), max(canvas.height, canvas.width)
-    if small < 16:
-        text = _part(
-            text, "widths: [32, 64, 128, 256], strides: [1, 2, 2, 2]", "widths: [32, 64, 128], strides: [1, 2, 2]"
-        )
-    elif large >= 48:
-        text = _part(text, "strides: [1, 2, 2, 2]", "strides: [2, 2, 2, 2]")
+    text = _pictured(text, canvas) if isinstance(canvas, Input) else _heard(text, canvas)
     train = seen.train if seen.source.splits_itself else int(seen.count * 0.8)
     batch = BATCH
     while batch > LEAST_BATCH and 2 * batch > train:
@@ -141,6 +136,27 @@ def spec_text(template: str, name: str, seen: Seen) -> str:
     epochs = max(EPOCHS[0], min(EPOCHS[1], round(STEPS * batch / max(train, 1))))
     told = f"{epochs}  # about {epochs * max(1, train // batch)} steps: minutes on a CPU; four times as many are better"
     return _line(text, "  epochs", told)
+
+
+def _pictured(text: str, canvas: Input) -> str:
+    """The text with invariances and strides that suit a canvas."""
+    if canvas.channels != 3:
+        text = re.sub(r"(?m)^    - \{kind: color_jitter.*\n    - \{kind: grayscale.*\n", GREY, text, count=1)
+    small, large = min(canvas.height, canvas.width), max(canvas.height, canvas.width)
+    if small < 16:
+        text = _part(
+            text, "widths: [32, 64, 128, 256], strides: [1, 2, 2, 2]", "widths: [32, 64, 128], strides: [1, 2, 2]"
+        )
+    elif large >= 48:
+        text = _part(text, "strides: [1, 2, 2, 2]", "strides: [2, 2, 2, 2]")
+    return text
+
+
+def _heard(text: str, clip: Audio) -> str:
+    """The text with a log-mel picture that suits a clip."""
+    text = _line(text, "    rate", str(clip.rate))
+    text = _line(text, "    high", str(clip.rate // 2))
+    return _line(text, "    bins", "40" if clip.rate <= 8000 else "64")
 
 
 def _thresholds(text: str, seen: Seen, kept: list[str]) -> str:

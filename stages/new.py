@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
+from pipeline.audio import Audio
 from pipeline.data import DataSpec
 from pipeline.index import NONE, read_index
 from pipeline.looking import look
@@ -27,7 +28,7 @@ from stages import SPECS, run
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
-GENERAL = "general"
+GENERAL, SOUNDS = "general", "sounds"
 """the example that is started from where only data is given"""
 
 LOOKED = 1000
@@ -89,12 +90,15 @@ class _Start:
 def _seen(name: str, path: str) -> _Start:
     """The general recipe on what lies at a path. Raises Refusal."""
     seen = look(Path(path))
-    template = (SPECS / "examples" / f"{GENERAL}.yaml").read_text(encoding="utf-8")
+    sounds = isinstance(seen.canvas, Audio)
+    template = (SPECS / "examples" / f"{SOUNDS if sounds else GENERAL}.yaml").read_text(encoding="utf-8")
     files = {SPECS / f"{name}.yaml": spec_text(template, name, seen), SPECS / "data" / f"{name}.yaml": data_text(seen)}
     assert seen.canvas is not None
-    canvas = f"{seen.canvas.height}x{seen.canvas.width}, {seen.canvas.channels} channel(s)"
+    canvas = f"canvas {seen.canvas.size[0]}x{seen.canvas.size[1]}, {seen.canvas.channels} channel(s)"
+    if isinstance(seen.canvas, Audio):
+        canvas = f"clips of {seen.canvas.seconds:g} s at {seen.canvas.rate} Hz"
     labels = ", ".join([*kept_columns(seen), *(f"{name} (numbers)" for name in number_columns(seen))]) or "none"
-    said = [f"found {seen.words}: {counted(seen)}; canvas {canvas}; labels: {labels}", *seen.remarks, *left_out(seen)]
+    said = [f"found {seen.words}: {counted(seen)}; {canvas}; labels: {labels}", *seen.remarks, *left_out(seen)]
     return _Start(files, name, str(seen.raw), said)
 
 
