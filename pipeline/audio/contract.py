@@ -14,6 +14,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from pipeline.audio.decoding import Decoded, Sound, decode, encode, judged, resampled
+from pipeline.audio.riff import whole_numbers
 from pipeline.samples import Taken, Values, Waveform
 from pipeline.spec import Refusal, Rule, Spec
 
@@ -80,8 +81,11 @@ class Audio(Spec):
         """A stored sample as a clip: (C, T) float32 in [-1, 1]."""
         return self.fitted(self._whole(content))
 
-    def original(self, content: bytes) -> Sound:
-        """A stored sample at its own length, but at least a clip's: (C, T') float32."""
+    def original(self, content: bytes) -> Values:
+        """A stored sample at its own length, but at least a clip's: (C, T'), float32 or, unread, 16-bit integers."""
+        narrow = whole_numbers(content)
+        if narrow is not None and len(narrow) == self.channels and narrow.shape[1] >= self.size.samples:
+            return narrow
         values = self._whole(content)
         return self.fitted(values) if values.shape[1] < self.size.samples else values.copy()
 
@@ -131,7 +135,10 @@ class Audio(Spec):
         """A raw sound as it is, what is stored of it (None: itself), and as that is read: (C, T')."""
         found = decode(raw)
         values = self._channels(found.values)
-        if found.plain and found.rate == self.rate and len(found.values) == self.channels:
+        direct = (
+            found.extension == "wav" or values.shape[1] <= self.size.samples
+        )  # windows are read from WAV at their place
+        if found.plain and direct and found.rate == self.rate and len(found.values) == self.channels:
             return found, None, values
         stored = encode(judged(resampled(values, found.rate, self.rate)), self.rate, found.wide)
         return found, stored, decode(stored).values

@@ -61,4 +61,5 @@ def _window(sample: Tensor, place: float, length: int) -> Tensor:
     if free < 0:
         raise ValueError(f"a sample of {sample.shape[-1]} steps is shorter than its view of {length}")
     start = min(free, max(0, round((place + 1) / 2 * free)))
-    return sample[:, start : start + length]
+    window = sample[:, start : start + length]
+    return window if window.is_floating_point() else window.float() / 32768  # 16-bit sound, read where it is needed

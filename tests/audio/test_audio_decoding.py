@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from pipeline.audio import Audio, decode
+from pipeline.keys import Keys
 from pipeline.samples import Unreadable
 from pipeline.spec import Refusal
+from pipeline.views import Window, draw_view
 
 soundfile = pytest.importorskip("soundfile", reason="needs soundfile")
 wavfile = pytest.importorskip("scipy.io.wavfile")
@@ -232,6 +235,26 @@ def test_own_bytes_are_kept_where_any_reader_hears_the_same() -> None:
     np.testing.assert_allclose(of.read(stored)[0], fine, atol=1e-7)
     again = of.take(written(fine, "WAV", "DOUBLE"), False).stored
     assert stored == again  # no date in it
+
+
+@pytest.mark.parametrize(("form", "kind"), [("WAV", "PCM_16"), ("FLAC", "PCM_16"), ("WAV", "FLOAT")])
+def test_windows_of_a_long_recording_are_its_samples(form: str, kind: str) -> None:
+    of, long = contract(longer="start"), np.linspace(-0.9, 0.9, 20_000)
+    taken = of.take(raw := written(long, form, kind), False)
+    assert taken.extension == "wav"
+    assert of.own_size(np.array([taken.shape]))
+    whole = torch.from_numpy(of.original(raw if taken.stored is None else taken.stored))
+    places = {"place": torch.tensor([-1.0, 0.0, 1.0])}
+    views = Window().cut([whole] * 3, places, 4000)
+    for view, start in zip(views, (0, 8000, 16_000), strict=True):
+        assert (view.shape, view.dtype) == ((1, 4000), torch.float32)
+        assert view[0].numpy() == pytest.approx(long[start : start + 4000], abs=1e-4)
+    batch = draw_view([whole], [Window().at(0.5)], Keys.of(0, 0, np.zeros(1, np.int64)), of.size)
+    assert batch.shape == (1, 1, 4000)
+    with pytest.raises(
+        Refusal, match="nothing: comes first, where samples are brought to 4000"
+    ):
+        draw_view([whole], [], Keys.of(0, 0, np.zeros(1, np.int64)), of.size)
 
 
 def test_an_array_of_sound_is_taken_and_one_of_pixels_refused() -> None:
