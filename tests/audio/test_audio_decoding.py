@@ -251,9 +251,7 @@ def test_windows_of_a_long_recording_are_its_samples(form: str, kind: str) -> No
         assert view[0].numpy() == pytest.approx(long[start : start + 4000], abs=1e-4)
     batch = draw_view([whole], [Window().at(0.5)], Keys.of(0, 0, np.zeros(1, np.int64)), of.size)
     assert batch.shape == (1, 1, 4000)
-    with pytest.raises(
-        Refusal, match="nothing: comes first, where samples are brought to 4000"
-    ):
+    with pytest.raises(Refusal, match="nothing: comes first, where samples are brought to 4000"):
         draw_view([whole], [], Keys.of(0, 0, np.zeros(1, np.int64)), of.size)
 
 
