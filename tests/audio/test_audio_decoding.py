@@ -266,7 +266,7 @@ def test_an_array_of_sound_is_taken_and_one_of_pixels_refused() -> None:
 @pytest.mark.skipif(not (HOSTILE / "manifest.csv").is_file(), reason="../shared/data/hostile is not there")
 def test_every_hostile_sound_is_the_right_waveform_or_a_reason() -> None:
     with (HOSTILE / "manifest.csv").open(encoding="utf-8") as file:
-        names = [row["file"] for row in csv.DictReader(file) if row["file"].startswith("audio/")]
+        names = [row["path"] for row in csv.DictReader(file) if row["path"].startswith("audio/")]
     assert len(names) >= 8
     reference = clip((HOSTILE / "audio/pcm16_mono_8k.wav").read_bytes())
     refused = {}
@@ -282,5 +282,6 @@ def test_every_hostile_sound_is_the_right_waveform_or_a_reason() -> None:
         elif "stereo" in name:
             assert np.corrcoef(found[0], reference[0])[0, 1] > 0.6  # one of the two tones is the reference's
         else:
-            assert np.abs(found - reference)[0, 200:-200].max() < 0.01, name
+            least = 2 / 128 if "pcm8" in name else 0.01  # two steps of 8 bits
+            assert np.abs(found - reference)[0, 200:-200].max() < least, name
     assert refused == {"audio/zero_length.wav": "no sound", "audio/empty.wav": "empty file"}
