@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE / "images"), str(HERE / "sources")]
+sys.path[:0] = [str(HERE / "images"), str(HERE / "sources"), str(HERE / "audio")]
 
 import test_archive  # noqa: E402
+import test_audio_decoding  # noqa: E402
 import test_folder  # noqa: E402
 import test_formats  # noqa: E402
 import test_images  # noqa: E402
@@ -54,6 +55,10 @@ def strict(folder: Path) -> None:
     test_sharding.test_strictness_and_the_budget_name_the_first_files_and_pass_over_hidden_ones(
         folder, {"strict": True}, "2 of 42 files refused, and ledger.strict allows none: a/bad0.png"
     )
+
+
+def streamed(_: Path) -> None:
+    test_audio_decoding.test_a_streamed_file_has_all_that_follows_its_header("PCM_16", 0xFFFFFFFF, 0xFFFFFFFF)
 
 
 IMAGES, SOURCES = "pipeline.images.", "pipeline.sources."
@@ -164,6 +169,35 @@ WRONG = (
         "if found.plain and not array:",
         "if not array:",
         test_sharding.test_bytes_are_kept_where_any_reader_sees_the_same_and_stored_without_loss_elsewhere,
+    ),
+    Wrong("a streamed size is believed", "pipeline.audio.riff", "declared >= STREAMED or", "False or", streamed),
+    Wrong(
+        "a cut WAV is read as far as it goes",
+        "pipeline.audio.riff",
+        "if not streamed and declared > there:",
+        "if False:",
+        lambda _: test_audio_decoding.test_a_file_that_is_cut_anywhere_is_refused("WAV", "PCM_16"),
+    ),
+    Wrong(
+        "the MD5 of a FLAC is not looked at",
+        "pipeline.audio.decoding",
+        "if any(digest) and bits in (8, 16, 24):",
+        "if False:",
+        lambda _: test_audio_decoding.test_a_flac_whose_samples_are_not_those_of_its_header_is_refused("PCM_16"),
+    ),
+    Wrong(
+        "another rate is taken for the clip's",
+        "pipeline.audio.decoding",
+        "if rate == wanted:",
+        "if True:",
+        lambda _: test_audio_decoding.test_another_rate_is_resampled_and_keeps_its_pitch(16_000),
+    ),
+    Wrong(
+        "channels are read one behind the other",
+        "pipeline.audio.riff",
+        "reshape(-1, wave.channels)\n    values",
+        "reshape(wave.channels, -1).T\n    values",
+        lambda _: test_audio_decoding.test_channels_become_those_of_the_contract_by_its_rule(),
     ),
     Wrong("hidden files count against strictness", "pipeline.ledger", "if file.reason != HIDDEN", "if True", strict),
 )

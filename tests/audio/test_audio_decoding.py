@@ -106,6 +106,14 @@ def test_a_flac_with_a_changed_byte_is_refused(kind: str) -> None:
             decode(bytes(changed))
 
 
+@pytest.mark.parametrize("kind", ["PCM_S8", "PCM_16", "PCM_24"])
+def test_a_flac_whose_samples_are_not_those_of_its_header_is_refused(kind: str) -> None:
+    raw = bytearray(written(tone(), "FLAC", kind))
+    raw[30] ^= 1  # of the MD5, which no decoder here looks at
+    with pytest.raises(Unreadable, match=r"damaged sound \(flac: its samples are not those of its MD5\)"):
+        decode(bytes(raw))
+
+
 def test_an_ogg_whose_page_is_missing_is_refused() -> None:
     raw = written(tone(seconds=20.0), "OGG", "VORBIS")
     pages = [place for place in range(len(raw)) if raw[place : place + 4] == b"OggS"]
