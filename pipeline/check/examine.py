@@ -53,7 +53,19 @@ def examine(space: LatentSpace, check: Check, shards: Shards, told: Told = int) 
     shown = [*first, *(Shown(finding) for finding in _unknowable(space, ground)), *shown]
     shown += _together(space, ground, told)
     marked = accepted([each.finding for each in shown], check.accept)
-    return [replace(each, finding=finding) for each, finding in zip(shown, marked, strict=True)]
+    word = ground.test.contract.word
+    told = [replace(finding, sentence=worded(finding.sentence, word)) for finding in marked]
+    return [Shown(finding, _titled(each.picture, word)) for each, finding in zip(shown, told, strict=True)]
+
+
+def _titled(picture: Picture | None, word: str) -> Picture | None:
+    return None if picture is None else replace(picture, title=worded(picture.title, word))
+
+
+def worded(sentence: str, word: str) -> str:
+    """A sentence of pictures, as it is said of what the modality calls its samples."""
+    several = word if word.endswith("s") else f"{word}s"
+    return sentence.replace("pictures", several).replace("picture", word)
 
 
 def pictures_of(space: LatentSpace, check: Check, shards: Shards) -> int:
