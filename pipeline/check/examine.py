@@ -54,8 +54,8 @@ def examine(space: LatentSpace, check: Check, shards: Shards, told: Told = int) 
     shown += _together(space, ground, told)
     marked = accepted([each.finding for each in shown], check.accept)
     word = ground.test.contract.word
-    told = [replace(finding, sentence=worded(finding.sentence, word)) for finding in marked]
-    return [Shown(finding, _titled(each.picture, word)) for each, finding in zip(shown, told, strict=True)]
+    said = [replace(finding, sentence=worded(finding.sentence, word)) for finding in marked]
+    return [Shown(finding, _titled(each.picture, word)) for each, finding in zip(shown, said, strict=True)]
 
 
 def _titled(picture: Picture | None, word: str) -> Picture | None:
