@@ -166,7 +166,7 @@ def _thresholds(text: str, seen: Seen, kept: list[str]) -> str:
         return text
     chance = max(seen.classes.values()) / total
     threshold = {"measure": "probe.label.knn.h.view0", "at_least": round(chance + READ * (1 - chance), 2)}
-    told = f"    - {flow(threshold)}  # of moved pictures; {chance:.2f} is chance\n"
+    told = f"    - {flow(threshold)}  # of moved samples; {chance:.2f} is chance\n"
     return re.sub(r"(?m)^  thresholds:.*\n(    - .*\n)+", lambda found: found[0] + told, text, count=1)
 
 

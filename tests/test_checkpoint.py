@@ -21,7 +21,7 @@ from pipeline.fingerprint import fingerprint
 from pipeline.lock import held
 from pipeline.shards import Shards
 from pipeline.spec import Refusal
-from pipeline.state import Row
+from pipeline.state import COLUMNS, Row
 from pipeline.training import Trained, train
 
 OPTIMIZERS: dict[str, dict[str, Any]] = {
@@ -151,7 +151,7 @@ def test_the_state_is_named_by_what_it_is_of(tmp_path: Path, shards: Shards) -> 
     weight = "encoder.stages.0.0.weight" if "network.encoder.stages.0.0.weight" in tensors else None
     names = {name.split(".")[0] for name in tensors}
     assert names == {"network", "optimizer", "curve"}
-    assert tensors["curve"].shape == (1, 11)
+    assert tensors["curve"].shape == (1, len(COLUMNS))
     assert tensors["curve"].dtype == torch.float64
     assert {name.rsplit("/", 1)[1] for name in tensors if name.startswith("optimizer.")} == {
         "exp_avg",

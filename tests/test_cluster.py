@@ -72,7 +72,7 @@ def test_a_job_whose_time_is_up_is_queued_again(tmp_path: Path) -> None:
     assert (tmp_path / "scontrol.log").read_text() == "requeue 42\n"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_nodes_train_as_one_machine_does(tmp_path: Path) -> None:
     one = Project(tmp_path / "one")
     code, output = one.repro(targets=("pretrain",))

@@ -25,6 +25,8 @@ CHANGES: dict[str, Any] = {
     "training__encoder": {"kind": "small", "widths": [8, 16], "strides": [2, 2], "groups": 4},
     "training__epochs": 2,
     "training__schedule": {"kind": "cosine", "warmup_epochs": 1},
+    "check__samples": 400,
+    "probe__few_labels": None,
     "audit__samples": 100,
     "audit__thresholds": [{"measure": "effective_rank.h", "at_least": 1.0}],
 }

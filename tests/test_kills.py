@@ -64,7 +64,7 @@ def test_what_a_killed_dvc_started_ends_with_it_though_a_shell_stands_between(tm
     raise AssertionError("the stage went on without dvc")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_edit_between_a_kill_and_the_next_run_starts_anew_and_going_back_goes_on(tmp_path: Path) -> None:
     """Another temperature never resumes an old run; an edited probe never loses one."""
     project = Project(tmp_path / "project")

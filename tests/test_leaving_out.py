@@ -190,7 +190,7 @@ def test_what_cannot_be_run_is_one_line(call: Call) -> None:  # noqa: F811
     assert not Path("work").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_experiments_are_made_in_a_clone_and_the_working_tree_is_not_touched(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "clone")
     root = repository.root
