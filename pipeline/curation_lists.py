@@ -105,7 +105,7 @@ def search(space: Space) -> Searched:
 def list_near_duplicates(space: Space, near: Searched) -> Iterator[Entries]:
     """Pairs that are nearer than nearly all nearest neighbours."""
     pairs, border = near_duplicates(near.similarity, near.index, QUANTILE)
-    count = f"{len(pairs.first)} pairs of {len(near.places)} images"
+    count = f"{len(pairs.first)} pairs of {len(near.places)} samples"
     entries = Entries(f"{count}: cosine of at least {border:.4f}, which 1 image in 100 has with its nearest")
     for one, other, cosine in _first(pairs.first, pairs.second, pairs.similarity):
         places = (near.places[one], near.places[other])
@@ -118,7 +118,7 @@ def list_outliers(space: Space, near: Searched) -> Iterator[Entries]:
     """Images far from all others."""
     order, distance = outliers(near.similarity)
     k = near.index.shape[1]
-    entries = Entries(f"of {len(near.places)} images those farthest from their neighbour {k}, by cosine distance")
+    entries = Entries(f"of {len(near.places)} samples those farthest from their neighbour {k}, by cosine distance")
     for row, far in _first(order, distance):
         places = (near.places[row],)
         entries.add(places, {"distance": far}, (f"{far:.4f}", space.said(places)))
@@ -155,7 +155,7 @@ def list_false_negatives(space: Space) -> Iterator[Entries]:
         labels = None if column is None else space.codes[column, space.viewed][chosen]
         pairs, own = false_negatives(first, second, similarity, index, labels)
         what = "nearer than their second view" if column is None else f"with a near negative of their {column}"
-        entries = Entries(f"{len(pairs.first)} of {len(first)} {space.viewed} images {what}, by its cosine")
+        entries = Entries(f"{len(pairs.first)} of {len(first)} {space.viewed} samples {what}, by its cosine")
         for one, other, cosine, positive in _first(pairs.first, pairs.second, pairs.similarity, own):
             places = ((space.viewed, int(chosen[one])), (space.viewed, int(chosen[other])))
             figures = {"column": column or "", "cosine": cosine}
