@@ -64,7 +64,7 @@ def sharded(
     except Refusal as refusal:
         raise Refusal(str(refusal).replace("--data", "--images")) from None
     if not isinstance(seen.canvas, Input):
-        raise Refusal(f"--images {images}: no picture in it")
+        raise Refusal(f"--images {images}: holds no pictures; of other samples give the vectors: --embeddings h.npy")
     canvas = encoder.canvas
     if canvas.range is None and seen.canvas.range is not None:
         canvas = canvas.model_copy(update={"range": seen.canvas.range})

@@ -110,7 +110,8 @@ def _of_bundle(bundle: Bundle) -> GivenEncoder:
 
     canvas = bundle.input
     if not isinstance(canvas, Input):
-        raise Refusal(f"--bundle: it reads {canvas.word}s; pictures are audited here, so give a bundle of pictures")
+        remedy = "write its vectors with stages.embed and give them: --embeddings h.npy"
+        raise Refusal(f"--bundle: it reads no pictures, and --images are pictures; {remedy}")
     told = f"bundle {bundle.card['identity'][:8]}; canvas {canvas.height} x {canvas.width}, fit {canvas.fit}"
     return GivenEncoder(str(bundle.card.get("name", "bundle")), canvas, encode, told)
 
