@@ -13,6 +13,9 @@ import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,21 @@ def applied(mutant: Mutant) -> Iterator[None]:
     finally:
         for function, code in before.values():
             function.__code__ = code
+
+
+def broken(law: Callable[..., object], *arguments: object) -> bool:
+    """Whether a law fails."""
+    try:
+        law(*arguments)
+    except (Exception, pytest.fail.Exception):
+        return True
+    return False
+
+
+def broken_in(folder: Path, law: Callable[..., object], *arguments: object) -> bool:
+    """Whether a law fails whose first argument is an empty folder; ``folder`` is made."""
+    folder.mkdir()
+    return broken(law, folder, *arguments)
 
 
 CONTRAST, OBJECTIVES, SAMPLERS = "pipeline.contrast.", "pipeline.objectives.", "pipeline.samplers."

@@ -12,9 +12,8 @@ import test_bundle as laws
 import test_bundle_vectors as vectors
 import torch
 from bundled import SIZES, bundled, card, h_and_z, saved
-from mutants import Mutant, Wrong, applied
+from mutants import Mutant, Wrong, applied, broken_in
 from small import pictures
-from test_data_mutants import broken
 
 from pipeline.bundle import load
 from pipeline.bundle_embedding import embed_input
@@ -191,6 +190,6 @@ WRONG = (
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
 def test_a_law_kills_what_the_right_bundle_passes(tmp_path: Path, wrong: Wrong) -> None:
-    assert not broken(wrong.law, tmp_path / "right")
+    assert not broken_in(tmp_path / "right", wrong.law)
     with applied(Mutant(wrong.name, "bundle", wrong.module, wrong.old, wrong.new)):
-        assert broken(wrong.law, tmp_path / "wrong"), f"survived: {wrong.name}"
+        assert broken_in(tmp_path / "wrong", wrong.law), f"survived: {wrong.name}"

@@ -16,7 +16,7 @@ import test_hubness  # noqa: E402
 import test_pairs  # noqa: E402
 import test_similarity  # noqa: E402
 import test_sphere  # noqa: E402
-from mutants import Mutant, Wrong, applied  # noqa: E402
+from mutants import Mutant, Wrong, applied, broken  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 Law = Callable[[], object]
@@ -338,15 +338,6 @@ WRONG = (
         lambda: test_clusters.test_the_errors_are_those_of_deleting_one_row_after_the_other(1),
     ),
 )
-
-
-def broken(law: Law) -> bool:
-    """Whether a law fails."""
-    try:
-        law()
-    except (Exception, pytest.fail.Exception):
-        return True
-    return False
 
 
 def test_every_measure_has_a_mutant():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import test_reasons as reasons  # noqa: E402
-from mutants import Mutant, Wrong, applied  # noqa: E402
+from mutants import Mutant, Wrong, applied, broken  # noqa: E402
 
 WRONG = (
     Wrong(
@@ -93,15 +92,6 @@ WRONG = (
         reasons.test_a_label_below_the_pixels_is_lacking_though_it_has_gained_and_a_cost_explains_nothing_then,
     ),
 )
-
-
-def broken(law: Callable[..., object]) -> bool:
-    """Whether a law fails."""
-    try:
-        law()
-    except Exception:
-        return True
-    return False
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
