@@ -54,7 +54,7 @@ class Space:
     rows: Mapping[str, Rows]
     """of each split that is looked at (N, D)"""
     views: tuple[Rows, Rows] | None
-    """two views of each image of one split (N, D), and which; None: there are none"""
+    """two views of each sample of one split (N, D), and which; None: there are none"""
     viewed: str
     """the split that views are of"""
     classes: Mapping[str, tuple[str, ...]]
@@ -106,7 +106,7 @@ def list_near_duplicates(space: Space, near: Searched) -> Iterator[Entries]:
     """Pairs that are nearer than nearly all nearest neighbours."""
     pairs, border = near_duplicates(near.similarity, near.index, QUANTILE)
     count = f"{len(pairs.first)} pairs of {len(near.places)} samples"
-    entries = Entries(f"{count}: cosine of at least {border:.4f}, which 1 image in 100 has with its nearest")
+    entries = Entries(f"{count}: cosine of at least {border:.4f}, which 1 sample in 100 has with its nearest")
     for one, other, cosine in _first(pairs.first, pairs.second, pairs.similarity):
         places = (near.places[one], near.places[other])
         across = "" if places[0][0] == places[1][0] else f", {places[0][0]} and {places[1][0]}"
@@ -115,7 +115,7 @@ def list_near_duplicates(space: Space, near: Searched) -> Iterator[Entries]:
 
 
 def list_outliers(space: Space, near: Searched) -> Iterator[Entries]:
-    """Images far from all others."""
+    """Samples far from all others."""
     order, distance = outliers(near.similarity)
     k = near.index.shape[1]
     entries = Entries(f"of {len(near.places)} samples those farthest from their neighbour {k}, by cosine distance")
@@ -145,7 +145,7 @@ def list_suspicious_labels(space: Space, near: Searched) -> Iterator[Entries]:
 def list_false_negatives(space: Space) -> Iterator[Entries]:
     """Negatives that should be none: of the anchor's class, or nearer than the positive. Raises NotComputable."""
     if space.views is None and not space.classes:
-        raise NotComputable("neither labels nor two views of each image were given")
+        raise NotComputable("neither labels nor two views of each sample were given")
     whole = space.views or (space.rows[space.viewed],) * 2
     chosen = _choose(len(whole[0]))
     first, second = (_usable(rows[chosen]) for rows in whole)

@@ -104,8 +104,8 @@ def _search(
     ready = _Block.of(gallery, blocks[0])
     _all(each, ready.scaling)
     for number in range(len(blocks)):
-        block, first = ready, number == 0 and sample is not None
-        rank = sample.rank if first and sample is not None else None
+        block = ready
+        rank = sample.rank if number == 0 and sample is not None else None
         work: list[Callable[[], None]] = [partial(part.look, block.rows, block.places, rank) for part in parts]
         if number + 1 < len(blocks):
             ready = _Block.of(gallery, blocks[number + 1])

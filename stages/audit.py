@@ -4,7 +4,7 @@ measures.json: numbers that thresholds may name, each with its interval. geometr
 layer: histograms and gradient mass of pairs, spectra of splits and classes, purity at several k, hubness,
 neighbourhoods.
 achieved.json: declared invariances and controls at four strengths, the boundary between h and z, what stayed readable.
-curation/: lists of images to look at. With options it audits vectors, encoders and bundles from elsewhere (``--help``).
+curation/: lists of samples to look at. With options it audits what came from elsewhere: vectors, encoders, bundles.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def transformed(path: Path, audit: Audit, embeddings: Embeddings) -> Found:
 
 
 def curate(path: Path, embeddings: Embeddings, folder: Path) -> None:
-    """Write the lists of images that a person should look at."""
+    """Write the lists of samples that a person should look at."""
     from pipeline.curating import write_curation
     from pipeline.curation_lists import Space
     from pipeline.shard_names import Names

@@ -102,8 +102,8 @@ def achieve(
     columns = [name for name in preserves if name in shards.card.columns]
     worths = worths_of(asked, vectors)
     table = of_columns(columns, asked, faults, vectors, worths, cheap, preserves, found)
-    others = [name for name in preserves if name not in columns]
-    table += of_factors(others, train, test, networks, contract, fill, found)
+    wanting = [name for name in preserves if name not in columns]
+    table += of_factors(wanting, train, test, networks, contract, fill, found)
     found.tables["preserved"] = table
     others = [name for name in shards.card.columns if name not in preserves]
     found.tables["detail"] = of_columns(others, asked, faults, vectors, worths, cheap, preserves, found)

@@ -99,7 +99,7 @@ def achieved(
     except Refusal as refusal:
         return [], "", str(refusal)
     if not any("layers" in point for point in points):
-        return [], kind, f"changes {points[-1]['changed']} of {len(sample.rows)} pictures on the canvas"
+        return [], kind, f"changes {points[-1]['changed']} of {len(sample.rows)} samples"
     return points, kind, None
 
 
@@ -133,7 +133,7 @@ def enter(found: Found, name: str, points: list[dict[str, Any]], reason: str | N
     """Enter the scalars of one transformation: those at its full strength."""
     whole = points[-1] if points else {}
     if reason is None and "layers" not in whole:
-        reason = f"changes {whole['changed']} pictures at full strength"
+        reason = f"changes {whole['changed']} samples at full strength"
     for layer in LAYERS:
         missed = {"note": f"not computable: {reason}"}
         at: dict[str, Any] = missed if reason is not None else whole["layers"][layer]
@@ -142,7 +142,7 @@ def enter(found: Found, name: str, points: list[dict[str, Any]], reason: str | N
             _one(found, f"{measure}.{name}.{layer}", at.get(measure), whole.get("changed", 0), note)
         for column in columns:
             of_label = at.get("labels", {}).get(column)
-            blank = note or ("not computable: the label is not read above chance from untransformed pictures")
+            blank = note or "not computable: the label is not read above chance from untransformed samples"
             _one(found, f"label_kept.{name}.{column}.{layer}", of_label, whole.get("changed", 0), blank)
 
 

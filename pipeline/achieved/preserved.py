@@ -157,6 +157,6 @@ def _cheap(measure: str, read_of: tuple[float, float, int], found: Found) -> dic
     low, high = wilson(round(accuracy * count), count)
     drawn = torch.tensor([accuracy, low, high], dtype=torch.float64)
     value, least, most = ((drawn - chance) / (1 - chance)).clamp(min=-1.0).tolist()
-    note = "of the check's best cheap probe of the pictures, on its own test rows"
+    note = "of the check's best cheap probe of the samples, on its own test rows"
     found.add(measure, "test", Estimate(value, least, most, count, note))
     return {"value": value, "low": least, "high": most}

@@ -128,7 +128,7 @@ def _wrongly_invariant(of: Evidence) -> Iterator[Reason]:
         lost, value = of.value(name) or 0.0, of.value(h) or 0.0
         sentence = (
             f"label {column} is erased by the declared invariance {transformation}: of what cheap probes of the "
-            f"pictures know of it, {share(lost)} is lost to who ignores {transformation}; h ignores it (movement "
+            f"samples know of it, {share(lost)} is lost to who ignores {transformation}; h ignores it (movement "
             f"{of.value(moved):.2f}) and reads the label with skill {value:.2f}, below their {of.value(cheap):.2f}"
         )
         found.append((lost, _reason("wrongly invariant", sentence, name, h, cheap, moved)))
@@ -150,7 +150,7 @@ def _not_achieved(of: Evidence) -> Iterator[Reason]:
         low = of.low(name)
         if low is not None and low > 1:
             sentence = f"{transformation} moves h {of.value(name):.1f} times as far as another sample lies; "
-            sentence += "an invariance that acts on every view is never compared with the picture itself"
+            sentence += "an invariance that acts on every view is never compared with the sample itself"
             yield _reason("not achieved", sentence, name)
 
 

@@ -14,12 +14,10 @@ from pydantic import Field
 
 from pipeline.spec import Broken, Rule, Spec
 
-PROBES = ("knn", "linear")
-"""Of columns of classes; beside them ``few_1`` and the like, the linear probe with that many % of the labels."""
 LAYERS = ("h", "z", "raw", "untrained")
-"""The representation, the vector behind the projection, and two controls: the pixels, and h before any training."""
+"""The representation, the vector behind the projection, and two controls: the input, and h before any training."""
 SPLITS = ("test", "view0")
-"""The test images as they are, and the same images moved by the declared invariances (fixed seed)."""
+"""The test samples as they are, and the same samples moved by the declared invariances (fixed seed)."""
 FEW = "few_labels"
 
 

@@ -98,8 +98,10 @@ THRESHOLDS: dict[str, list[dict[str, Any]]] = {
         {"measure": "neighbour_purity.label.h", "at_least": 0.69},  # 262 test tiles are too few for a gain
     ],
 }
-READ = ("spread", "effective_rank", "matching", "preserved", "detail", "gain", "costs", "movement", "boundary")
-TOLD = (*READ, "neighbour_purity")
+READ = (
+    *("spread", "effective_rank", "matching", "preserved", "detail", "gain", "costs", "movement", "boundary"),  # rules
+    "neighbour_purity",  # thresholds
+)
 """Families of measures that are kept of a run: all that verdicts and reasons read."""
 K = 20
 
@@ -222,7 +224,7 @@ def measured(given: argparse.Namespace, name: str, of: Set, encoder: str) -> dic
         "measures": {
             key: [each["value"], each["low"], each["high"]]
             for key, each in measures.items()
-            if key.split(".")[0] in TOLD
+            if key.split(".")[0] in READ
         },
     }
 
