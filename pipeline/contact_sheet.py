@@ -1,6 +1,7 @@
 """A contact sheet: small pictures in rows, one or two an entry, with a line or two of words below each entry.
 
-The same entries give the same bytes; no date is in a file.
+It lies beside a table for those who open that: a list of the audit, what ``stages.search`` found. The report shows
+thumbnails of its own (``pipeline.gallery``). The same entries give the same bytes; no date is in a file.
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from pipeline.images import Pixels
+from pipeline.images import Pixels, thumbnail
 
 SIDE = 88
-"""pixels of a picture's longer side"""
+"""pixels of a picture's longer side, at most"""
 GAP, APART, MARGIN, FONT, LINE = 2, 14, 14, 11, 14
 PAPER, INK, FAINT = (255, 255, 255), (24, 24, 27), (113, 113, 122)
 WIDTH = 1100
@@ -52,22 +52,13 @@ def contact_sheet(title: str, entries: Sequence[Entry], file: Path) -> None:
         row, column = divmod(number, columns)
         left, top = MARGIN + column * (cell + APART), head + row * tall
         for place, picture in enumerate(entry.pictures):
-            tile = thumbnail(picture)
+            tile = Image.fromarray(thumbnail(picture, SIDE))
             corner = (left + place * (SIDE + GAP) + (SIDE - tile.width) // 2, top + (SIDE - tile.height) // 2)
             page.paste(tile, corner)
         for line, words in enumerate(entry.words):
             under = (left, top + SIDE + 2 + line * LINE)
             draw.text(under, fitted(words, small, cell), FAINT if line else INK, small)
     page.save(file, optimize=True)
-
-
-def thumbnail(picture: Pixels) -> Image.Image:
-    """(C, H, W) as RGB, its longer side SIDE pixels: grey repeated, the first three of many channels."""
-    bands = picture[[0, 0, 0]] if len(picture) < 3 else picture[:3]
-    image = Image.fromarray(np.ascontiguousarray(np.moveaxis(bands, 0, 2)))
-    scale = SIDE / max(image.size)
-    size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-    return image.resize(size, Image.Resampling.NEAREST if scale >= 1 else Image.Resampling.BOX)
 
 
 def fitted(words: str, font: Any, width: int) -> str:

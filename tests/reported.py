@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from stages import report
+
 EVIL = "<img src=x onerror=alert(1)>\"'\u202e$x^{\n</script>"
 PNG = (
     b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00:~\x9bU"
@@ -296,3 +298,10 @@ class Page(HTMLParser):
     @property
     def text(self) -> str:
         return " ".join("".join(self.words).split())
+
+
+def made() -> tuple[str, Page]:
+    """The page as the report writes it of what is there, as text and read."""
+    report.main([])
+    text = Path("work/report.html").read_text(encoding="utf-8")
+    return text, Page(text)

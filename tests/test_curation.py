@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from PIL import Image
 from sklearn.neighbors import NearestNeighbors
 
-from pipeline.contact_sheet import Entry, contact_sheet, fitted, thumbnail
+from pipeline.contact_sheet import SIDE, Entry, contact_sheet, fitted
 from pipeline.curating import write_curation
 from pipeline.curation import false_negatives, near_duplicates, nearest_sorted, outliers, suspicious_labels
 from pipeline.curation_lists import Space
+from pipeline.images import thumbnail
 from pipeline.neighbours import unit
 
 SEEDS = st.integers(0, 10_000)
@@ -220,8 +221,10 @@ def test_a_list_that_cannot_be_made_says_why_and_the_rest_is_made(tmp_path, made
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 200, 50), (2, 88, 88), (12, 9, 30)])
-def test_a_thumbnail_has_one_size_whatever_the_picture(shape):
-    assert max(thumbnail(np.zeros(shape, np.uint8)).size) == 88
+def test_a_contact_sheet_shows_every_picture_in_full_whatever_its_shape(tmp_path, shape):
+    contact_sheet("", [Entry([np.zeros(shape, np.uint8)] * 2, ())], tmp_path / "x.png")
+    black = (np.asarray(Image.open(tmp_path / "x.png")) == 0).all(axis=2)  # paper is white, and nothing is written
+    assert black.sum() == 2 * thumbnail(np.zeros(shape, np.uint8), SIDE)[..., 0].size
 
 
 def test_words_that_do_not_fit_keep_their_ends(tmp_path):

@@ -1,4 +1,6 @@
-"""How numbers are written for readers: shares in percent, counts in groups of three, bytes in binary units."""
+"""How numbers are written for readers: shares in percent, counts in groups of three, bytes in binary units.
+
+What rounds to zero has no sign (``z`` in the formats)."""
 
 from __future__ import annotations
 
@@ -7,12 +9,12 @@ from collections.abc import Callable
 
 def percent(value: float) -> str:
     """A share in percent."""
-    return f"{100 * value:.1f} %"
+    return f"{100 * value:z.1f} %"
 
 
 def points(value: float) -> str:
     """A difference of shares in percentage points, with its sign."""
-    return f"{100 * value:+.1f}".replace("-", "−")
+    return f"{100 * value:+z.1f}".replace("-", "−")
 
 
 def distance(value: float) -> str:
@@ -30,12 +32,12 @@ def number(value: float) -> str:
 
 def short(value: float) -> str:
     """Three decimals, for figures in running text."""
-    return f"{value:.3f}".replace("-", "−")
+    return f"{value:z.3f}".replace("-", "−")
 
 
 def hundredths(value: float) -> str:
     """Two decimals."""
-    return f"{value:.2f}".replace("-", "−")
+    return f"{value:z.2f}".replace("-", "−")
 
 
 def significant(value: float) -> str:

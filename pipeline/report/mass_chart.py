@@ -21,11 +21,15 @@ def mass_chart(rows: Sequence[Weighed], label: str | None, own: float | None) ->
 
     def draw(axes: Any) -> None:
         points = [(temperature, 100 * value / of) for temperature, value, of in felt if value is not None]
-        _line(axes, points, BLUE, "-", "negatives felt")
+        _line(axes, points, BLUE, "-")
+        if points:
+            axes.annotate("negatives felt", points[-1], (0, 5), **charts.ABOVE, color=BLUE)
         if label is not None:
             shares = [(row.temperature, row.same_label[label]) for row in rows if label in row.same_label]
             own_class = [(at, 100 * share.value) for at, share in shares if share.value is not None]
-            _line(axes, own_class, ORANGE, (0, (5, 1.5)), "on own class")
+            _line(axes, own_class, ORANGE, (0, (5, 1.5)))
+            if own_class:  # where the line is high: it falls with the temperature
+                axes.annotate("on own class", own_class[0], (0, 5), **{**charts.ABOVE, "ha": "left"}, color=ORANGE)
             chance = next((share.chance for _, share in shares if share.chance is not None), None)
             if chance is not None:
                 axes.axhline(100 * chance, color=MUTED, linestyle=(0, (2, 3)), linewidth=1)
@@ -41,8 +45,7 @@ def mass_chart(rows: Sequence[Weighed], label: str | None, own: float | None) ->
     return charts.as_svg(draw, "Negatives that are felt, and the weight on negatives of the own class, by temperature")
 
 
-def _line(axes: Any, points: Sequence[tuple[float, float]], colour: str, style: Any, word: str) -> None:
+def _line(axes: Any, points: Sequence[tuple[float, float]], colour: str, style: Any) -> None:
     if points:
         places, heights = zip(*points, strict=True)
         axes.plot(places, heights, color=colour, linestyle=style, linewidth=1.6, marker="o", markersize=3)
-        axes.annotate(word, (places[-1], heights[-1]), (0, 5), **charts.ABOVE, color=colour)

@@ -12,14 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.report.figures import MOVED, compared, knn, labels, verdict
+from pipeline.report.forms import FORMS, measured
 from pipeline.report.result import Result
-from pipeline.report.results import Finding, ProbeRow, Reason
+from pipeline.report.results import Finding, ProbeRow, Reason, VerdictRow
 from pipeline.report.results_audit import Readable, Transformation
-from pipeline.report.telling import alarms, listed
+from pipeline.report.telling import alarms, listed, refusals
 
 STILL = 0.5
 """Movement below which a space ignores a transformation; at 1 it is as far as another sample."""
-CONTROLS = ("raw", "untrained")
+CONTROLS = {"raw": "the raw input", "untrained": "the untrained encoder"}
 WORDS = {"yes": ("✓", "yes"), "care": ("≈", "with care"), "no": ("✕", "no"), "open": ("…", "not known yet")}
 """A sign and a word for each answer; the sign tells without colour."""
 REMEDIES = {
@@ -28,6 +29,21 @@ REMEDIES = {
     "untrained-like": "train longer, or declare stronger invariances: training has changed nothing that was measured",
 }
 """What to do about a diagnosis that names nothing of the spec."""
+READ = ("probe", "preserved", "gain", "label_kept", "neighbour_purity", "cluster_nmi", "cluster_ari")
+SPREAD = ("effective_rank", "participation_ratio", "rankme", "dimensions_99", "class_effective_rank", "spread")
+HELP = {
+    **{(each, "at_least"): "train longer, enlarge the batch or weaken an invariance" for each in SPREAD},
+    **{(each, "at_least"): "train longer, or weaken the invariance that costs most of it" for each in READ},
+    ("movement", "at_most"): "train longer, or declare it with a larger probability",
+    ("retrieval", "at_least"): "train longer, or declare it with a larger probability",
+    ("detail", "at_most"): "declare an invariance that removes it",
+}
+"""What helps where a measure, by the first part of its name, misses a threshold of that side."""
+STANDING = {
+    "failed": "it misses what was declared for it",
+    "accepted": "it misses what was declared for it, which was accepted",
+    "inconclusive": "what was declared for it is not decided",
+}
 
 
 @dataclass
@@ -67,9 +83,22 @@ def trusted(result: Result) -> str:
         return "open"
     if word in ("failed", "refused") or result.judged is None:
         return "no"
-    found = {word for label in told_labels(result) for word in against(result, label)}
-    whole = word == "passed" and not result.judged.reasons
-    return "yes" if whole and found == {"better"} else "care"
+    return "care" if doubts(result) else "yes"
+
+
+def doubts(result: Result) -> list[str]:
+    """Why a space is not to be trusted without more ado: nothing where it is, or where that is not known yet."""
+    if result.judged is None:
+        return [f"refused by {by}, {reason}" for _, by, reason in refusals(result)[:1]]
+    word = verdict(result)
+    found = [STANDING[word]] if word in STANDING else []
+    found += [f"diagnosis {each}" for each in dict.fromkeys(each.reason for each in result.judged.reasons)]
+    for label in told_labels(result):
+        pairs = zip(CONTROLS.values(), against(result, label), strict=True)
+        level = [words for words, how in pairs if how != "better"]
+        if level:
+            found.append(f"h reads {label} not clearly better than {' and '.join(level)}")
+    return found if labels(result) else [*found, "no label is read from it"]
 
 
 def told_labels(result: Result) -> list[str]:
@@ -115,7 +144,7 @@ def changes(result: Result) -> list[str]:
     found: dict[str, str] = {}
     for about, words in _changes(result):
         found.setdefault(about, words)
-    if len(found) > 1:
+    if {each.invariance for each in alarms(result)} & found.keys() - {"together", ""}:
         found.pop("together", None)
     return list(found.values())
 
@@ -125,7 +154,7 @@ def _changes(result: Result) -> Iterator[tuple[str, str]]:
         yield _of_reason(reason)
     for row in result.judged.rows if result.judged is not None else ():
         if row.verdict == "failed" and row.accepted is None:
-            yield row.measure, f"{row.measure} misses what was declared"
+            yield row.measure, _of_threshold(row)
     for finding in alarms(result):
         if finding.verdict in ("fail", "warn"):
             about, words = _of_finding(finding)
@@ -151,6 +180,21 @@ def _of_reason(reason: Reason) -> tuple[str, str]:
         name = rest.rpartition(".")[0]
         return name, f"weaken what removes {name}, or do not ask for it: training takes it away"
     return reason.reason, REMEDIES.get(reason.reason, reason.sentence)
+
+
+def _of_threshold(row: VerdictRow) -> str:
+    if row.value is None:
+        return f"{row.measure} has no value ({row.note}): mend that, or strike the threshold"
+    write = FORMS[measured(row.measure)]
+    for side, limit, words, move in (
+        ("at_least", row.at_least, "at least", "lower"),
+        ("at_most", row.at_most, "at most", "raise"),
+    ):
+        if limit is not None:
+            remedy = HELP.get((row.measure.partition(".")[0], side), "train longer")
+            found = f"{row.measure} is {write(row.value)}, {words} {write(limit)} is declared"
+            return f"{found}: {remedy}; or {move} the threshold"
+    return f"{row.measure} misses what was declared"
 
 
 def _of_finding(finding: Finding) -> tuple[str, str]:

@@ -39,7 +39,7 @@ from pipeline.report.map import sign as class_sign
 from pipeline.report.matrix import matrix, sign
 from pipeline.report.measures import SHOWN_ABOVE, meaning
 from pipeline.report.method import method
-from pipeline.report.minute import WORDS, changes, ignored, leaders, told_labels, trusted
+from pipeline.report.minute import WORDS, changes, doubts, ignored, leaders, told_labels, trusted
 from pipeline.report.pieces import DASH, address, badge, data, figure, interval, strip
 from pipeline.report.readers import CURATED
 from pipeline.report.relations import false_negatives_of, negatives_in, relations
@@ -114,6 +114,7 @@ def page(results: Sequence[Result], metrics: Mapping[str, Figures]) -> str:
         told_labels=told_labels,
         ignored=ignored,
         changes=changes,
+        doubts=doubts,
         leaders=leaders,
         WORDS=WORDS,
         unfinished=lambda result: [stage for stage in STAGES if result.stages[stage].state == "missing"],
@@ -136,7 +137,7 @@ def page(results: Sequence[Result], metrics: Mapping[str, Figures]) -> str:
         labels_read=labels_read,
         interval=interval,
         LAYERS=LAYERS,
-        LAYER_WORDS={"h": "h", "z": "z", "raw": "raw pixels", "untrained": "untrained"},
+        LAYER_WORDS={"h": "h", "z": "z", "raw": "raw input", "untrained": "untrained"},
         MOVED=MOVED,
         UNMOVED=UNMOVED,
         STAGES=STAGES,

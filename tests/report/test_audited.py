@@ -9,28 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reported import Page, audit_more, make, put, write
-
-from pipeline.report import charts
-from stages import report
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with one whole spec, whose charts are not drawn."""
-    monkeypatch.setattr(charts, "as_svg", lambda draw, words: f'<svg aria-label="{words}"></svg>')
-    monkeypatch.chdir(tmp_path)
-    Path("specs").mkdir()
-    write(["digits"])
-    make("digits", "label")
-    audit_more("digits", "label")
-    return tmp_path
-
-
-def made() -> tuple[str, Page]:
-    report.main([])
-    text = Path("work/report.html").read_text(encoding="utf-8")
-    return text, Page(text)
+from reported import made, put
 
 
 def numbers(content: Any) -> Iterator[float]:

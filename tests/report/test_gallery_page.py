@@ -11,30 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reported import EVIL, SHADES, Page, audit_more, make, put, write
+from reported import EVIL, SHADES, audit_more, made, make, put, write
 
-from pipeline.report import charts
 from pipeline.report.map import COLOURS, SHOWN, SIGNS, colour_of, sign_of
 from pipeline.report.readers import PNG
-from stages import report
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with one whole spec, whose charts are not drawn."""
-    monkeypatch.setattr(charts, "as_svg", lambda draw, words: f'<svg aria-label="{words}"></svg>')
-    monkeypatch.chdir(tmp_path)
-    Path("specs").mkdir()
-    write(["digits"])
-    make("digits", "label")
-    audit_more("digits", "label")
-    return tmp_path
-
-
-def made() -> tuple[str, Page]:
-    report.main([])
-    text = Path("work/report.html").read_text(encoding="utf-8")
-    return text, Page(text)
 
 
 def held() -> dict[str, Any]:

@@ -28,8 +28,8 @@ def test_the_charts_of_the_page_are_files_of_their_own(
     page = Path("work/report.html").read_text(encoding="utf-8")
     before = Path("work/report/metrics.json").read_bytes()
     capsys.readouterr()
-    report.main(["--charts", "docs/charts"])
-    files = sorted(Path("docs/charts").iterdir())
+    report.main(["--charts", "charts"])
+    files = sorted(Path("charts").iterdir())
     assert [Path(line) for line in sorted(capsys.readouterr().out.splitlines())] == files
     assert len(files) >= 8
     for file in files:
