@@ -73,7 +73,7 @@ class _Chunk:
 
 
 def take(content: bytes | Path, array: bool, canvas: Modality) -> Outcome:
-    """Judge one raw picture.
+    """Judge one raw sample.
 
     Args:
         content: its bytes, or the file that holds them.

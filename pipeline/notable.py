@@ -28,7 +28,7 @@ def notable(names: Sequence[str], columns: dict[str, Column]) -> Iterator[str]:
         for what, found in (
             ("only in test", [name for name, count in train.items() if not count]),
             ("only in train", [name for name, count in test.items() if not count]),
-            ("with one picture to train on", [name for name, count in train.items() if count == 1]),
+            ("with one sample to train on", [name for name, count in train.items() if count == 1]),
         ):
             if found:
                 more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""

@@ -77,7 +77,7 @@ def kept_columns(seen: Seen) -> list[str]:
 def number_columns(seen: Seen) -> list[str]:
     """The label columns of numbers: probed by regression, and preserved only by who enters them there.
 
-    One with gaps is none of them, since a picture that lacks a kept label is refused.
+    One with gaps is none of them, since a sample that lacks a kept label is refused.
     """
     return [name for name in _columns(seen, "number") if not gaps(seen, name)]
 
@@ -97,7 +97,7 @@ def left_out(seen: Seen) -> list[str]:
     """What is told of columns of numbers that are not kept."""
     found = [(name, gaps(seen, name)) for name in _columns(seen, "number")]
     return [
-        f"{name} is not among the labels: {missing} of {len(seen.table.rows)} rows lack it, and a picture that lacks a "
+        f"{name} is not among the labels: {missing} of {len(seen.table.rows)} rows lack it, and a sample that lacks a "
         "label is refused"
         for name, missing in found
         if missing and seen.table is not None

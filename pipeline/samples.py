@@ -6,9 +6,14 @@ and how many of them are a second.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from torch import Tensor  # decoding processes need no torch
 
 Size = tuple[int, int]
 """(height, width), or a ``Waveform``, or ``Steps``."""
@@ -44,6 +49,20 @@ class Steps(NamedTuple):
 def modality(size: Size) -> str:
     """What has a size like this: image, or what its type says."""
     return str(getattr(size, "modality", "image"))
+
+
+def several(word: str) -> str:
+    """The plural of what a modality calls its samples."""
+    return word if word.endswith("s") else f"{word}s"
+
+
+def drawn(pictures: Callable[[Tensor], Tensor], sample: Values) -> npt.NDArray[np.uint8]:
+    """What one sample S looks like, by what says it of a batch (N, *S) in [0, 1]: (C', H', W')."""
+    import torch
+
+    shown = pictures(torch.from_numpy(sample)[None])[0]
+    picture: npt.NDArray[np.uint8] = (shown * 255).round().to(torch.uint8).numpy()
+    return picture
 
 
 class Unreadable(Exception):

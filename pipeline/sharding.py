@@ -166,7 +166,7 @@ def _group(spec: DataSpec, name: str, rows: list[Row], ledger: Ledger) -> Groupe
     found = grouped(column, rows, list(spec.columns()).index(column))
     if found.both:
         told = (
-            f"column '{column}': {found.both} of {found.groups} values have pictures on both sides of the given split "
+            f"column '{column}': {found.both} of {found.groups} values have samples on both sides of the given split "
             f"({found.pictures['train']} in train, {found.pictures['test']} in test), so test figures are too good; "
             f"split: {{test: 0.2, seed: 0, group: {column}}} keeps them apart, where source and manifest name no split"
         )
@@ -179,11 +179,11 @@ def _group(spec: DataSpec, name: str, rows: list[Row], ledger: Ledger) -> Groupe
 def _refuse_unusable(name: str, rows: list[Row], ledger: Ledger) -> None:
     counts = Counter(row.split for row in rows)
     if not rows:
-        fault = "no picture is left; see that the raw path in specs/index.yaml is the right one"
+        fault = "no sample is left; see that the raw path in specs/index.yaml is the right one"
     elif counts["train"] < 2:
-        fault = f"{counts['train']} picture(s) to train on, at least 2 are needed; add pictures, or lower split.test"
+        fault = f"{counts['train']} sample(s) to train on, at least 2 are needed; add samples, or lower split.test"
     elif not counts["test"]:
-        fault = "the test split is empty; raise split.test or add pictures"
+        fault = "the test split is empty; raise split.test or add samples"
     else:
         return
     first = f": {ledger.first()}" if ledger.counted() else ""

@@ -119,7 +119,7 @@ class Shards:
             os.close(file)
 
     def read(self, split: str, index: int) -> bytes:
-        """The original bytes of picture ``index`` of a split. Raises Refusal where the shard has become shorter."""
+        """The original bytes of sample ``index`` of a split. Raises Refusal where the shard has become shorter."""
         self._check(split)
         number = int(self._index[f"{split}.shard"][index])
         offset, size = (int(self._index[f"{split}.{what}"][index]) for what in ("offset", "size"))
@@ -127,7 +127,7 @@ class Shards:
             self._files[number] = os.open(self.folder / self.card.shards[number].file, os.O_RDONLY | os.O_CLOEXEC)
         content = os.pread(self._files[number], size, offset)
         if len(content) != size:
-            raise Refusal(f"{self.folder / self.card.shards[number].file}: ends inside picture {index}; {REMEDY}")
+            raise Refusal(f"{self.folder / self.card.shards[number].file}: ends inside sample {index}; {REMEDY}")
         return content
 
     def image(self, split: str, index: int) -> Pixels:

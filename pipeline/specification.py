@@ -29,7 +29,7 @@ from pipeline.index import NONE, read_index, unhashable
 from pipeline.modalities import Modality
 from pipeline.probes import Probe
 from pipeline.samplers import Hardest, Queue
-from pipeline.samples import Size, modality
+from pipeline.samples import Size, modality, several
 from pipeline.space import LatentSpace
 from pipeline.spec import Fault, Rule, Spec, SpecError, nearest, read_spec, read_yaml, shown
 from pipeline.training_section import Training, ungrouped
@@ -196,7 +196,9 @@ def unreadable(training: Training, contract: Modality, size: Size) -> str | None
         module(torch.zeros(2, contract.channels, *sides, device="meta"))
     except (AssertionError, RuntimeError, ValueError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        told = f"pictures of {size[0]} x {size[1]}" if what == "image" else f"{contract.word}s of {size[0]} steps"
+        told = (
+            f"pictures of {size[0]} x {size[1]}" if what == "image" else f"{several(contract.word)} of {size[0]} steps"
+        )
         return f"cannot read {told} ({reason}); change the encoder or the canvas"
     return None
 

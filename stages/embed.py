@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> None:
     machine = read_machine()
     settle(machine)
     images = sum(shards.card.splits[source_of(split)] for split in SPLITS)
-    with output_folder("embed", name) as folder, tqdm(total=images, desc=f"embed {name}", unit=" images") as bar:
+    with output_folder("embed", name) as folder, tqdm(total=images, desc=f"embed {name}", unit=" samples") as bar:
         weights = trained / "weights.safetensors"
         for (split, layer), vectors in embed_splits(shards, described, weights, machine.chosen_device(), bar.update):
             np.save(folder / f"{split}.{layer}.npy", vectors)

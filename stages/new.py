@@ -1,6 +1,6 @@
 """Start a spec of your own: ``python -m stages.new NAME --data PATH``, or ``--like digits``, or both.
 
-``--data`` alone looks at the path (a folder, an archive, webdataset shards, arrays, a table beside pictures) and writes
+``--data`` alone looks at the path (a folder, an archive, webdataset shards, arrays, a table beside files) and writes
 specs/data/NAME.yaml and specs/NAME.yaml, a general recipe, with the reasons of its choices. ``--like`` copies a spec or
 an example, comments included. Either way the new spec is entered in specs/index.yaml.
 """
@@ -32,7 +32,7 @@ GENERAL, SOUNDS = "general", "sounds"
 """the example that is started from where only data is given"""
 
 LOOKED = 1000
-"""files that are looked at for a first picture"""
+"""files that are looked at for a first sample"""
 
 
 def main(arguments: list[str]) -> None:
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
         raise Refusal(f"{new}: exists already; choose another name")
 
     if given.like is None and given.data is None:
-        raise Refusal("give --data PATH (your pictures), or --like SPEC (a spec to copy), or both")
+        raise Refusal("give --data PATH (your pictures or sounds), or --like SPEC (a spec to copy), or both")
     start = _seen(name, given.data) if given.like is None else _copied(name, given.like, given.data)
     for path in start.files:
         if path.exists():
@@ -128,7 +128,7 @@ def _copied(name: str, like: str, path: str | None) -> _Start:
         raise Refusal(f"--data {path}: no such path")
     try:
         if not any(isinstance(item, Record) for item in islice(declared.records(raw), LOOKED)):
-            raise Refusal(f"{raw}: no picture in it")
+            raise Refusal(f"{raw}: no sample in it")
     except Refusal as refusal:
         raise Refusal(
             f"--data {path} does not hold what {data_file} names: {refusal}; without --like it is looked at"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +110,23 @@ def pictures(sizes: list[tuple[int, int]], channels: int, seed: int = 0) -> list
     """Raw inputs of several sizes, uint8 (H, W, C)."""
     random = np.random.default_rng(seed)
     return [random.integers(0, 256, (height, width, channels), dtype=np.uint8) for height, width in sizes]
+
+
+RUN = """
+import runpy, sys
+for stage, name in (each.split("/") for each in sys.argv[1:]):
+    sys.argv = ["stages." + stage, *([name] if name else [])]
+    try:
+        runpy.run_module("stages." + stage, run_name="__main__")
+    except SystemExit as end:
+        if end.code:
+            raise
+"""
+
+
+def run_stages(root: Path, stages: Iterable[str], library: Path = ROOT) -> None:
+    """Run stages in a folder, one after the other in one process on one core: "STAGE/NAME", or "STAGE/" of all."""
+    here = {"PATH": "", "OMP_NUM_THREADS": "1", "LATENT_WORKERS": "1", "LATENT_DEVICE": "cpu"}
+    command, environment = [sys.executable, "-c", RUN, *stages], {**here, "PYTHONPATH": str(library)}
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from ruamel.yaml import YAML
-from small import CHECK, ROOT, SPACE, TRAINING, whole
+from small import CHECK, ROOT, SPACE, TRAINING, run_stages, whole
 
 from pipeline.images import Input
 from pipeline.modalities import contract_of
@@ -125,16 +123,6 @@ class TicksProof:
     def raw_again(self, rows, side, smaller): return rows
 """,
 }
-RUN = """
-import runpy, sys
-for stage in sys.argv[1:]:
-    sys.argv = ["stages." + stage, *([] if stage in ("validate", "report") else ["ticks"])]
-    try:
-        runpy.run_module("stages." + stage, run_name="__main__")
-    except SystemExit as end:
-        if end.code:
-            raise
-"""
 STAGES = ("validate", "shard", "check", "pretrain", "embed", "probe", "audit", "judge", "export", "report")
 
 
@@ -191,20 +179,8 @@ def test_a_further_modality_touches_nothing_outside_its_family(tmp_path: Path) -
     with_ticks(tmp_path)
     with_data(tmp_path)
     assert sum(len(changes) for changes in LINES.values()) == 7  # an import and a name in each of three unions
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, *STAGES],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env={
-            "PATH": "",
-            "OMP_NUM_THREADS": "1",
-            "LATENT_WORKERS": "1",
-            "LATENT_DEVICE": "cpu",
-            "PYTHONPATH": str(tmp_path),
-        },
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    named = {stage: "" if stage in ("validate", "report") else "ticks" for stage in STAGES}
+    run_stages(tmp_path, (f"{stage}/{name}" for stage, name in named.items()), library=tmp_path)
     work = tmp_path / "work"
     ledger = json.loads((work / "shard" / "ticks" / "ledger.json").read_text())
     assert (ledger["kept"], ledger["refused"]) == (160, {"no numbers": 1})

@@ -224,7 +224,7 @@ def test_numbers_with_gaps_are_left_out_and_told_so_that_no_picture_is_lost(caps
     rows = [f"{name},{'' if n % 5 else n + 0.25},{n * 1.5}" for n, name in enumerate(classes())]
     Path("raw/table.csv").write_text("image,weight,age\n" + "\n".join(rows) + "\n")
     assert new("raw")["labels"] == spec()["probe"]["labels"] == ["label", "age"]
-    line = "weight is not among the labels: 48 of 60 rows lack it, and a picture that lacks a label is refused"
+    line = "weight is not among the labels: 48 of 60 rows lack it, and a sample that lacks a label is refused"
     assert line in capsys.readouterr().out
     assert f"# {line}." in Path("specs/data/mine.yaml").read_text()
     assert json.loads(Path("out/ledger.json").read_text())["kept"] == 60
@@ -239,7 +239,7 @@ def test_a_table_with_its_own_split_has_its_group_examined() -> None:
     assert data["split"] == {"test": None, "seed": None, "group": "patient"}
     assert data["manifest"]["numbers"] == []  # a count of rows says nothing of a picture
     note = json.loads(Path("out/ledger.json").read_text())["notes"][0]
-    assert note.startswith("column 'patient': 15 of 15 values have pictures on both sides of the given split")
+    assert note.startswith("column 'patient': 15 of 15 values have samples on both sides of the given split")
 
 
 def test_large_pictures_of_many_shapes_are_covered_and_torchvision_roots_known() -> None:

@@ -217,7 +217,7 @@ def test_groups_on_both_sides_of_a_given_split_are_told_on_the_card_and_refused_
             continue
         assert card.group == Grouped(column="patient", groups=12, both=10, pictures={"train": 24, "test": 10})
         (note,) = notes
-        assert note.startswith("column 'patient': 10 of 12 values have pictures on both sides of the given split")
+        assert note.startswith("column 'patient': 10 of 12 values have samples on both sides of the given split")
         assert "split: {test: 0.2, seed: 0, group: patient}" in note
         with pytest.raises(Refusal, match=r"data set mine: column 'patient': 10 of 12.*or set ledger\.strict: false"):
             written(spec(manifest=table, split=given, ledger=strict), raw, tmp_path / "refused")

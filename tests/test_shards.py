@@ -269,8 +269,8 @@ def test_number_columns_come_back_exactly(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "changes", "line"),
     [
-        ({"cat/a.png": b"no", "dog/b.png": b""}, {}, "no picture is left"),
-        ({}, {}, "no picture is left"),
+        ({"cat/a.png": b"no", "dog/b.png": b""}, {}, "no sample is left"),
+        ({}, {}, "no sample is left"),
         ({"cat/a.png": flat(1)}, {}, "at least 2 are needed"),
         (
             {name: text for name, text in classes().items() if "cat" in name},
@@ -334,7 +334,7 @@ def test_a_flipped_bit_is_noticed_by_verify_and_in_the_index_when_opening(copy: 
 def test_a_shard_cut_while_open_is_never_read_short(copy: Path) -> None:
     shards = Shards(copy)
     os.truncate(copy / "train-000000.tar", 4000)
-    with pytest.raises(Refusal, match="ends inside picture 399"):
+    with pytest.raises(Refusal, match="ends inside sample 399"):
         shards.read("train", 399)
 
 
@@ -402,7 +402,7 @@ def test_the_stage_tells_what_was_refused_copied_and_odd_in_a_line_each(project:
         "shard tiles: kept 411 of 413; 2 refused: not a picture (401 train, 10 test, 2 shards)",
         f"shard tiles: refused: a/page.jpg ({reason}), a/page.jpg ({reason})",
         "shard tiles: 10 exact copies, 10 both in train and in test",
-        "shard tiles: column 'label': 1 class(es) with one picture to train on: c",
+        "shard tiles: column 'label': 1 class(es) with one sample to train on: c",
     ]
     ledger = json.loads((project / "work" / "shard" / "tiles" / "ledger.json").read_text())
     assert [file["split"] for file in ledger["files"]] == ["train", "test"]
@@ -426,7 +426,7 @@ def test_what_sharding_refuses_names_the_data_spec(project: Path) -> None:
     for split in ("train", "test"):
         tar_of(project / "rw" / f"{split}.tar", {"a/page.jpg": b"<html>"})
     line = faults(stage(project, "tiles"))
-    assert line.startswith("specs/data/tiles.yaml: data set tiles: no picture is left; see that the raw path in")
+    assert line.startswith("specs/data/tiles.yaml: data set tiles: no sample is left; see that the raw path in")
     assert "a/page.jpg (not a picture" in line
 
 

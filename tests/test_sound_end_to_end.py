@@ -12,23 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from ruamel.yaml import YAML
-from small import CHECK, ROOT, SPACE, TRAINING, whole
+from small import CHECK, ROOT, SPACE, TRAINING, run_stages, whole
 
 pytestmark = pytest.mark.slow
 soundfile = pytest.importorskip("soundfile", reason="needs soundfile")
 pytest.importorskip("soxr", reason="needs soxr")
 
 STAGES = ("shard", "check", "pretrain", "embed", "probe", "audit", "judge", "export")
-RUN = """
-import runpy, sys
-for stage, name in (each.split("/") for each in sys.argv[1:]):
-    sys.argv = ["stages." + stage, *([name] if name else [])]
-    try:
-        runpy.run_module("stages." + stage, run_name="__main__")
-    except SystemExit as end:
-        if end.code:
-            raise
-"""
 LOG_MEL = {
     "kind": "log_mel",
     "rate": 8000,
@@ -141,14 +131,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "specs" / "none").write_text("")
     index = {name: {"data": name, "files": "specs/none"} for name in data}
     dump(root / "specs" / "index.yaml", {"data": {name: {"raw": name} for name in data}, "specs": index})
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, "validate/", *(f"{stage}/{name}" for name in data for stage in STAGES), "report/"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        env={"OMP_NUM_THREADS": "1", "LATENT_WORKERS": "1", "LATENT_DEVICE": "cpu", "PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    of_data = (f"{stage}/{name}" for name in data for stage in STAGES)
+    run_stages(root, ["validate/", *of_data, "report/"])
     return root
 
 

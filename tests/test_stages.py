@@ -335,7 +335,7 @@ def test_validate_tells_what_is_wrong_with_the_machines_settings(call: Call, mon
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"split": {"test": 1e-9, "seed": 0}}, "the test split is empty; raise split.test or add pictures"),
+        ({"split": {"test": 1e-9, "seed": 0}}, "the test split is empty; raise split.test or add samples"),
         ({"split": {"test": 0.999999, "seed": 0}}, "to train on, at least 2 are needed"),
         ({"source": {"kind": "shapes", "pictures": 96, "seed": 0, "watermark": 1e-9}, "labels": ["watermark"]}, "only"),
         ({"split": None}, "specs/data/mine.yaml: split = null: must be given"),

@@ -2,6 +2,6 @@
 pictures (``picture``), which alone need torch."""
 
 from pipeline.audio.contract import Audio
-from pipeline.audio.decoding import Decoded, Sound, decode, encode, resampled
+from pipeline.audio.decoding import Decoded, Sound, decode, resampled
 
-__all__ = ["Audio", "Decoded", "Sound", "decode", "encode", "resampled"]
+__all__ = ["Audio", "Decoded", "Sound", "decode", "resampled"]

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from pipeline.audio.decoding import Decoded, Sound, decode, encode, judged, resampled
-from pipeline.audio.riff import whole_numbers
-from pipeline.samples import Taken, Values, Waveform
+from pipeline.audio.decoding import Decoded, Sound, decode, judged, resampled
+from pipeline.audio.riff import encode_wave, whole_numbers
+from pipeline.samples import Taken, Values, Waveform, drawn
 from pipeline.spec import Refusal, Rule, Spec
 
 if TYPE_CHECKING:
@@ -121,11 +121,7 @@ class Audio(Spec):
 
     def picture(self, sample: Values) -> npt.NDArray[np.uint8]:
         """What one clip (C, T) looks like: (3, H, W) uint8."""
-        import torch
-
-        shown = self.pictures(torch.from_numpy(sample)[None])[0]
-        picture: npt.NDArray[np.uint8] = (shown * 255).round().to(torch.uint8).numpy()
-        return picture
+        return drawn(self.pictures, sample)
 
     def own_size(self, shapes: npt.NDArray[np.int32]) -> bool:
         """Whether a file is longer than a clip, of (samples, file rate) (N, 2): then windows may be cut from it."""
@@ -135,12 +131,11 @@ class Audio(Spec):
         """A raw sound as it is, what is stored of it (None: itself), and as that is read: (C, T')."""
         found = decode(raw)
         values = self._channels(found.values)
-        direct = (
-            found.extension == "wav" or values.shape[1] <= self.size.samples
-        )  # windows are read from WAV at their place
+        # windows are read from WAV at their place
+        direct = found.extension == "wav" or values.shape[1] <= self.size.samples
         if found.plain and direct and found.rate == self.rate and len(found.values) == self.channels:
             return found, None, values
-        stored = encode(judged(resampled(values, found.rate, self.rate)), self.rate, found.wide)
+        stored = encode_wave(judged(resampled(values, found.rate, self.rate)), self.rate, found.wide)
         return found, stored, decode(stored).values
 
     def _whole(self, content: bytes) -> Sound:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.audio.riff import encode_wave, mended, plain_values, read_wave
+from pipeline.audio.riff import mended, plain_values, read_wave
 from pipeline.samples import Unreadable
 from pipeline.spec import Refusal
 
@@ -149,11 +149,6 @@ def _judge_ogg(content: bytes) -> None:
         place = end
     if not all(ended.values()):
         raise Unreadable("cut sound", "ogg: the stream has no last page")
-
-
-def encode(values: Sound, rate: int, wide: bool) -> bytes:
-    """Values (C, T) as WAV without loss (16 bits, or 32-bit floats where ``wide``)."""
-    return encode_wave(values, rate, wide)
 
 
 def resampled(values: Sound, rate: int, wanted: int) -> Sound:

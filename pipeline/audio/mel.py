@@ -60,6 +60,12 @@ def empty_filters(rate: int, window: float, bins: int, low: float, high: float) 
     return int((filters.max(axis=1) == 0).sum())
 
 
+def fitting_bins(rate: int, window: float, most: int) -> int:
+    """How many bins up to half the rate a window of ``window`` ms tells apart: ``most``, or a usual smaller number."""
+    usual = (most, *(count for count in (32, 24, 16, 8) if count < most))
+    return next((count for count in usual if not empty_filters(rate, window, count, 0.0, rate / 2)), 4)
+
+
 class LogMelLayer(nn.Module):
     """x (N, C, T) → decibels (N, C, M, F).
 

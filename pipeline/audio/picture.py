@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pipeline.audio.mel import LogMelLayer, empty_filters
+from pipeline.audio.mel import LogMelLayer, fitting_bins
 
 WIDE, WAVE, MEL = 96, 24, 48
 """pixels: across, and down for waveform and spectrogram"""
@@ -30,9 +30,7 @@ MAGMA = (
 
 @cache
 def _layer(rate: int) -> LogMelLayer:
-    high = rate / 2
-    bins = next((count for count in (48, 32, 24, 16, 8) if not empty_filters(rate, 32.0, count, 0.0, high)), 4)
-    return LogMelLayer(rate, 32.0, 10.0, bins, 0.0, high, -100.0)
+    return LogMelLayer(rate, 32.0, 10.0, fitting_bins(rate, 32.0, MEL), 0.0, rate / 2, -100.0)
 
 
 def pictures(clips: Tensor, rate: int) -> Tensor:

@@ -16,6 +16,7 @@ from pipeline.check.moving import VIEWS
 from pipeline.check.partners import best_cheap, false_positive, shortcut
 from pipeline.check.pictures import Picture, picture_of_all, picture_of_pairs, picture_of_views
 from pipeline.check.section import TOGETHER, Check
+from pipeline.samples import several
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.views import factor
@@ -64,8 +65,7 @@ def _titled(picture: Picture | None, word: str) -> Picture | None:
 
 def worded(sentence: str, word: str) -> str:
     """A sentence of pictures, as it is said of what the modality calls its samples."""
-    several = word if word.endswith("s") else f"{word}s"
-    return sentence.replace("pictures", several).replace("picture", word)
+    return sentence.replace("pictures", several(word)).replace("picture", word)
 
 
 def pictures_of(space: LatentSpace, check: Check, shards: Shards) -> int:

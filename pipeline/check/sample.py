@@ -78,7 +78,7 @@ def take(shards: Shards, check: Check) -> tuple[Part, Part]:
     trained = min(len(order[0]), check.samples - tested)
     if not tested or not trained:
         raise Refusal(
-            f"{shards.card.name}: {len(order[0])} pictures to train a probe on and {len(order[1])} to test it; "
+            f"{shards.card.name}: {len(order[0])} samples to train a probe on and {len(order[1])} to test it; "
             "check needs both; change split (or check.group)"
         )
     return _part(shards, columns, order[0][:trained], check), _part(shards, columns, order[1][:tested], check)

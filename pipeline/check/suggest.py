@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from pipeline.check.examine import worded
 from pipeline.check.findings import Finding
 from pipeline.check.ground import prepare
 from pipeline.check.judged import judge
@@ -17,6 +18,7 @@ from pipeline.check.losses import loss_findings
 from pipeline.check.section import Check
 from pipeline.check.sentences import percent
 from pipeline.modalities.proofs import proof_of
+from pipeline.samples import several
 from pipeline.shards import Shards
 from pipeline.views import factor, misfit
 
@@ -36,9 +38,9 @@ def suggest(
     columns = named or [column.name for column in ground.columns]
     contract = shards.card.input
     count = len(ground.train) + len(ground.test)
-    yield f"# a draft from {count} {contract.word}s; judged by: {', '.join(columns) or 'nothing'}"
+    yield f"# a draft from {count} {several(contract.word)}; judged by: {', '.join(columns) or 'nothing'}"
     for each in ground.faults.values():
-        yield f"# {each}"
+        yield f"# {worded(each, contract.word)}"
     yield "invariances:"
     for invariance in proof_of(contract).drafts():
         reason = misfit(invariance, contract.channels, contract.size)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pipeline.audio.mel import LogMelLayer, empty_filters
+from pipeline.audio.mel import LogMelLayer, fitting_bins
 from pipeline.check.features import SIDE, filters
 
 FLOOR = -80.0  # decibels below full scale that count as silence
@@ -29,10 +29,7 @@ CHUNK = 64  # clips at a time
 @cache
 def mel_layer(rate: int, wanted: int = RAW_BINS) -> LogMelLayer:
     """A log-mel spectrogram of the usual 25 and 10 ms, with as many bins as they can tell apart, up to ``wanted``."""
-    high = rate / 2
-    known = (count for count in (wanted, 32, 24, 16, 8) if count <= wanted)
-    bins = next((count for count in known if not empty_filters(rate, 25.0, count, 0.0, high)), 4)
-    return LogMelLayer(rate, 25.0, 10.0, bins, 0.0, high, FLOOR)
+    return LogMelLayer(rate, 25.0, 10.0, fitting_bins(rate, 25.0, wanted), 0.0, rate / 2, FLOOR)
 
 
 def features(clips: Tensor, rate: int) -> dict[str, Tensor]:

@@ -25,8 +25,6 @@ from pipeline.views.series import (
 )
 
 POOLED, BANDS = 16, 8
-RAW = 32
-"""steps that the raw control is pooled to, at most"""
 
 
 @dataclass(frozen=True)

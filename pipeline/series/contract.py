@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from pipeline.samples import Steps, Taken, Values
+from pipeline.samples import Steps, Taken, Values, drawn
 from pipeline.series.decoding import Numbers, decode
 from pipeline.spec import Refusal, Rule, Spec
 
@@ -114,11 +114,7 @@ class Series(Spec):
 
     def picture(self, sample: Values) -> npt.NDArray[np.uint8]:
         """What one series (C, T) looks like: (3, H, W) uint8."""
-        import torch
-
-        shown = self.pictures(torch.from_numpy(sample)[None])[0]
-        picture: npt.NDArray[np.uint8] = (shown * 255).round().to(torch.uint8).numpy()
-        return picture
+        return drawn(self.pictures, sample)
 
     def own_size(self, shapes: npt.NDArray[np.int32]) -> bool:
         """Whether a file is longer than a series, of (steps, channels) (N, 2): then windows may be cut from it."""

@@ -31,39 +31,25 @@ from torch import Tensor
 from pipeline.keys import Keys
 from pipeline.machine import Machine, settle
 from pipeline.samples import Waveform
-from pipeline.views import draw_view
-from pipeline.views.audio import (
-    Background,
-    BandFilter,
-    FrequencyMask,
-    Gain,
-    NoiseAtSnr,
-    Pitch,
-    Polarity,
-    Reverberation,
-    Tempo,
-    TimeMask,
-    TimeReversal,
-    TimeShift,
-)
+from pipeline.views import audio, draw_view
 
 HERE = Path(__file__).parent
 Run = Callable[[], int]
 KINDS = {"digits": Waveform(4000, 8000), "speech": Waveform(16000, 16000)}  # half a second at 8 kHz, one at 16 kHz
 OURS: dict[str, Any] = {
-    "time shift": TimeShift(ms=20),
-    "gain": Gain(db=12),
-    "polarity": Polarity(probability=1.0),
-    "time reversal": TimeReversal(probability=1.0),
-    "time mask": TimeMask(ms=(10, 100)),
-    "white noise": NoiseAtSnr(snr=(5, 40)),
-    "coloured noise": NoiseAtSnr(snr=(5, 40), exponent=(-2, 2)),
-    "background": Background(snr=(3, 30)),
-    "band filter": BandFilter(low=(50, 400), high=(1500, 3500)),
-    "frequency mask": FrequencyMask(share=(0.02, 0.2)),
-    "reverberation": Reverberation(seconds=(0.1, 0.4)),
-    "tempo": Tempo(speed=(0.8, 1.25)),
-    "pitch": Pitch(semitones=4),
+    "time shift": audio.TimeShift(ms=20),
+    "gain": audio.Gain(db=12),
+    "polarity": audio.Polarity(probability=1.0),
+    "time reversal": audio.TimeReversal(probability=1.0),
+    "time mask": audio.TimeMask(ms=(10, 100)),
+    "white noise": audio.NoiseAtSnr(snr=(5, 40)),
+    "coloured noise": audio.NoiseAtSnr(snr=(5, 40), exponent=(-2, 2)),
+    "background": audio.Background(snr=(3, 30)),
+    "band filter": audio.BandFilter(low=(50, 400), high=(1500, 3500)),
+    "frequency mask": audio.FrequencyMask(share=(0.02, 0.2)),
+    "reverberation": audio.Reverberation(seconds=(0.1, 0.4)),
+    "tempo": audio.Tempo(speed=(0.8, 1.25)),
+    "pitch": audio.Pitch(semitones=4),
 }
 CHAIN = ("time shift", "gain", "polarity", "time mask", "coloured noise", "background", "band filter", "frequency mask")
 CHAIN = (*CHAIN, "reverberation", "tempo", "pitch")  # all but what is twice, and reversal

@@ -13,79 +13,56 @@ import torch
 from torch import Tensor
 
 from pipeline.keys import Keys
-from pipeline.views.audio import (
-    Background,
-    BandFilter,
-    FrequencyMask,
-    Gain,
-    NoiseAtSnr,
-    Pitch,
-    Polarity,
-    Reverberation,
-    Tempo,
-    TimeMask,
-    TimeReversal,
-    TimeShift,
-)
+from pipeline.views import audio, series
 from pipeline.views.distribution import Choice, Constant, LogUniform, Normal, Uniform
-from pipeline.views.series import (
-    ChannelScale,
-    ChannelShuffle,
-    Jitter,
-    SegmentShuffle,
-    SensorDrop,
-    StepShift,
-    Stretch,
-    WindowSlice,
-)
 
 RATE = 8000
 COUNT, CHANNELS, SAMPLES = 24, 2, 700  # of the clips that laws are tried on: 88 ms, so that all is fast
 AUDIO: dict[str, Any] = {
-    "time_shift": TimeShift(ms=20),
-    "time_reversal": TimeReversal(),
-    "time_mask": TimeMask(ms=(5, 40)),
-    "gain": Gain(db=12),
-    "polarity": Polarity(),
-    "noise_at_snr": NoiseAtSnr(snr=(0, 20), exponent=(0, 2)),
-    "background": Background(snr=(0, 20)),
-    "tempo": Tempo(speed=(0.6, 1.6)),
-    "pitch": Pitch(semitones=5),
-    "band_filter": BandFilter(low=(50, 400), high=(800, 3000)),
-    "frequency_mask": FrequencyMask(share=(0.05, 0.3), count=2),
-    "reverberation": Reverberation(seconds=(0.01, 0.08)),
+    "time_shift": audio.TimeShift(ms=20),
+    "time_reversal": audio.TimeReversal(),
+    "time_mask": audio.TimeMask(ms=(5, 40)),
+    "gain": audio.Gain(db=12),
+    "polarity": audio.Polarity(),
+    "noise_at_snr": audio.NoiseAtSnr(snr=(0, 20), exponent=(0, 2)),
+    "background": audio.Background(snr=(0, 20)),
+    "tempo": audio.Tempo(speed=(0.6, 1.6)),
+    "pitch": audio.Pitch(semitones=5),
+    "band_filter": audio.BandFilter(low=(50, 400), high=(800, 3000)),
+    "frequency_mask": audio.FrequencyMask(share=(0.05, 0.3), count=2),
+    "reverberation": audio.Reverberation(seconds=(0.01, 0.08)),
 }
 SERIES: dict[str, Any] = {
-    "window_slice": WindowSlice(share=(0.4, 0.9)),
-    "step_shift": StepShift(share=0.3),
-    "stretch": Stretch(speed=(0.5, 2.0)),
-    "segment_shuffle": SegmentShuffle(parts=5),
-    "jitter": Jitter(share=(0.05, 0.5)),
-    "channel_scale": ChannelScale(factor=(0.5, 2.0)),
-    "sensor_drop": SensorDrop(),
-    "channel_shuffle": ChannelShuffle(),
+    "window_slice": series.WindowSlice(share=(0.4, 0.9)),
+    "step_shift": series.StepShift(share=0.3),
+    "stretch": series.Stretch(speed=(0.5, 2.0)),
+    "segment_shuffle": series.SegmentShuffle(parts=5),
+    "jitter": series.Jitter(share=(0.05, 0.5)),
+    "channel_scale": series.ChannelScale(factor=(0.5, 2.0)),
+    "sensor_drop": series.SensorDrop(),
+    "channel_shuffle": series.ChannelShuffle(),
 }
 LAWS = AUDIO | SERIES
 BELL = Normal(mean=2, std=3, low=-6, high=7)
 VARIANTS: dict[str, Any] = {  # other fields, and parameters by distribution
-    "time_shift, wrapped, normal": TimeShift(ms=BELL, edge="wrap"),
-    "time_mask, several, hard, choice": TimeMask(ms=Choice(values=(2, 9), weights=(1, 2)), count=3, fade_ms=0),
-    "gain, uniform": Gain(db=Uniform(low=-10, high=-1)),
-    "noise_at_snr, white, constant": NoiseAtSnr(snr=Constant(value=6)),
-    "background, hum": Background(sounds=("hum",), snr=Constant(value=3)),
-    "background, babble": Background(sounds=("babble",)),
-    "tempo, log-uniform": Tempo(speed=LogUniform(low=0.7, high=0.9)),
-    "pitch, normal": Pitch(semitones=BELL),
-    "band_filter, no top": BandFilter(low=(100, 200), high=(4000, 9000)),
-    "frequency_mask, uniform": FrequencyMask(share=Uniform(low=0.2, high=0.5)),
-    "reverberation, long": Reverberation(seconds=Constant(value=0.5), direct=Uniform(low=-5, high=5)),
-    "window_slice, padded": WindowSlice(share=Uniform(low=0.2, high=0.6), fit="pad"),
-    "step_shift, held": StepShift(share=Choice(values=(-0.1, 0.2), weights=(1, 1)), edge="hold"),
-    "step_shift, wrapped": StepShift(share=0.9, edge="wrap"),
-    "stretch, constant": Stretch(speed=Constant(value=1.5)),
-    "channel_scale, one for all": ChannelScale(each=False),
-    "channel_scale, log-uniform": ChannelScale(factor=LogUniform(low=0.1, high=0.5)),
-    "sensor_drop, choice": SensorDrop(count=Choice(values=(1, 2), weights=(1, 1)), probability=1.0),
+    "time_shift, wrapped, normal": audio.TimeShift(ms=BELL, edge="wrap"),
+    "time_mask, several, hard, choice": audio.TimeMask(ms=Choice(values=(2, 9), weights=(1, 2)), count=3, fade_ms=0),
+    "gain, uniform": audio.Gain(db=Uniform(low=-10, high=-1)),
+    "noise_at_snr, white, constant": audio.NoiseAtSnr(snr=Constant(value=6)),
+    "background, hum": audio.Background(sounds=("hum",), snr=Constant(value=3)),
+    "background, babble": audio.Background(sounds=("babble",)),
+    "tempo, log-uniform": audio.Tempo(speed=LogUniform(low=0.7, high=0.9)),
+    "pitch, normal": audio.Pitch(semitones=BELL),
+    "band_filter, no top": audio.BandFilter(low=(100, 200), high=(4000, 9000)),
+    "frequency_mask, uniform": audio.FrequencyMask(share=Uniform(low=0.2, high=0.5)),
+    "reverberation, long": audio.Reverberation(seconds=Constant(value=0.5), direct=Uniform(low=-5, high=5)),
+    "window_slice, padded": series.WindowSlice(share=Uniform(low=0.2, high=0.6), fit="pad"),
+    "step_shift, held": series.StepShift(share=Choice(values=(-0.1, 0.2), weights=(1, 1)), edge="hold"),
+    "step_shift, wrapped": series.StepShift(share=0.9, edge="wrap"),
+    "stretch, constant": series.Stretch(speed=Constant(value=1.5)),
+    "channel_scale, one for all": series.ChannelScale(each=False),
+    "channel_scale, log-uniform": series.ChannelScale(factor=LogUniform(low=0.1, high=0.5)),
+    "sensor_drop, choice": series.SensorDrop(count=Choice(values=(1, 2), weights=(1, 1)), probability=1.0),
 }
 ALL = LAWS | VARIANTS
 TOLERANCE = 2e-5  # of float32 clips in about [-1, 1]: batches of other sizes may sum in another order

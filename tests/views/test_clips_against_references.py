@@ -17,21 +17,7 @@ from scipy import ndimage, signal, stats
 from torch import Tensor
 
 from pipeline.keys import Keys
-from pipeline.views import audio_sinc, audio_tempo
-from pipeline.views.audio import (
-    Background,
-    BandFilter,
-    FrequencyMask,
-    Gain,
-    NoiseAtSnr,
-    Pitch,
-    Polarity,
-    Reverberation,
-    Tempo,
-    TimeMask,
-    TimeReversal,
-    TimeShift,
-)
+from pipeline.views import audio, audio_sinc, audio_tempo, series
 from pipeline.views.audio_background import hum, shaped, swell
 from pipeline.views.audio_filter import band, from_mel_share, mask_bands
 from pipeline.views.audio_noise import coloured
@@ -41,16 +27,6 @@ from pipeline.views.audio_tempo import change_pitch, change_tempo
 from pipeline.views.audio_time import in_samples, silence
 from pipeline.views.audio_vocoder import frame_size, stretched, vocoded
 from pipeline.views.distribution import Constant
-from pipeline.views.series import (
-    ChannelScale,
-    ChannelShuffle,
-    Jitter,
-    SegmentShuffle,
-    SensorDrop,
-    StepShift,
-    Stretch,
-    WindowSlice,
-)
 from pipeline.views.series_order import reordered
 
 RATE = 8000
@@ -85,7 +61,7 @@ def decibels(signal_: NDArray[Any], other: NDArray[Any]) -> float:
 def test_a_time_shift_is_that_of_scipy() -> None:
     batch = clips()
     for edge, mode in (("silence", "constant"), ("wrap", "grid-wrap")):
-        invariance = TimeShift(ms=60, edge=edge)
+        invariance = audio.TimeShift(ms=60, edge=edge)
         drawn = invariance.draw(keys(6))
         made = invariance.apply(batch, drawn, RATE)
         for row, ms in enumerate(drawn["ms"].double().tolist()):
@@ -95,7 +71,7 @@ def test_a_time_shift_is_that_of_scipy() -> None:
 
 def test_gain_polarity_and_reversal_are_those_of_numpy() -> None:
     batch = clips()
-    for invariance in (Gain(db=20), Polarity(), TimeReversal()):
+    for invariance in (audio.Gain(db=20), audio.Polarity(), audio.TimeReversal()):
         drawn = invariance.draw(keys(6))
         ((name, values),) = drawn.items()
         assert len(set(values.tolist())) > 1
@@ -123,7 +99,7 @@ def test_a_time_mask_is_a_slice_of_zeros_between_straight_lines() -> None:
 
 
 def test_time_masks_lie_anywhere_in_the_clip_and_are_as_long_as_drawn() -> None:
-    invariance = TimeMask(ms=(5, 30), fade_ms=0)
+    invariance = audio.TimeMask(ms=(5, 30), fade_ms=0)
     drawn = invariance.draw(keys(3000))
     made = invariance.apply(torch.ones(3000, 1, 800), drawn, RATE)[:, 0] == 0
     assert torch.equal(made.sum(1), in_samples(drawn["ms"], RATE)[:, 0])
@@ -144,7 +120,7 @@ def test_a_band_filter_is_scipys_butterworth() -> None:
         if high[row] < 0.49 * RATE:
             theirs = signal.sosfilt(signal.butter(2, float(high[row]), "low", fs=RATE, output="sos"), theirs)
         assert off(made[row], theirs) < 1e-6
-    invariance = BandFilter(low=(30, 300), high=(900, 3000))
+    invariance = audio.BandFilter(low=(30, 300), high=(900, 3000))
     drawn = invariance.draw(keys(6))
     whole = invariance.apply(batch, drawn, RATE)
     for row in range(6):
@@ -156,7 +132,7 @@ def test_a_band_filter_is_scipys_butterworth() -> None:
 def test_a_frequency_mask_leaves_nothing_in_its_bands_and_all_else_as_it_was() -> None:
     for samples in (1500, 1501):
         batch = clips(samples=samples)
-        invariance = FrequencyMask(share=(0.05, 0.3), count=2)
+        invariance = audio.FrequencyMask(share=(0.05, 0.3), count=2)
         drawn = invariance.draw(keys(6))
         low, high = (from_mel_share(drawn[name], RATE).numpy() for name in ("low", "high"))
         made = invariance.apply(batch, drawn, RATE)
@@ -182,7 +158,7 @@ def test_the_mel_scale_is_librosas() -> None:
 
 def test_noise_lies_exactly_as_far_below_the_clip_as_drawn() -> None:
     batch = clips(20)
-    for invariance in (NoiseAtSnr(snr=(-5, 30), exponent=(0, 2)), Background(snr=(-5, 30))):
+    for invariance in (audio.NoiseAtSnr(snr=(-5, 30), exponent=(0, 2)), audio.Background(snr=(-5, 30))):
         drawn = invariance.draw(keys(20))
         added = (invariance.apply(batch, drawn, RATE) - batch).numpy()
         for row in range(20):
@@ -237,7 +213,7 @@ def test_babble_has_the_spectrum_and_the_pace_that_it_says() -> None:
 
 def test_a_room_is_a_convolution_with_its_response() -> None:
     batch = clips()
-    invariance = Reverberation(seconds=(0.05, 0.4))
+    invariance = audio.Reverberation(seconds=(0.05, 0.4))
     drawn = invariance.draw(keys(6))
     response = responses(batch, 1501, *(drawn[name] for name in ("seconds", "direct", "word")), RATE).numpy()
     made = invariance.apply(batch, drawn, RATE)
@@ -386,7 +362,7 @@ def off_by(change: Any, batch: Tensor, values: Tensor) -> NDArray[Any]:
 def test_a_slice_and_a_stretch_are_numpys_interpolation() -> None:
     batch = clips(6, 3, 97)
     time = np.arange(97.0)
-    piece, play = WindowSlice(share=(0.2, 0.9)), Stretch(speed=(0.4, 2.5))
+    piece, play = series.WindowSlice(share=(0.2, 0.9)), series.Stretch(speed=(0.4, 2.5))
     drawn, played = piece.draw(keys(6)), play.draw(keys(6))
     made, fast = piece.apply(batch, drawn, 1), play.apply(batch, played, 1)
     for row in range(6):
@@ -401,7 +377,7 @@ def test_a_slice_and_a_stretch_are_numpys_interpolation() -> None:
 
 def test_a_padded_slice_keeps_its_steps_and_nothing_else() -> None:
     batch = clips(200, 1, 50) + 5
-    invariance = WindowSlice(share=(0.2, 0.6), fit="pad")
+    invariance = series.WindowSlice(share=(0.2, 0.6), fit="pad")
     drawn = invariance.draw(keys(200))
     made = invariance.apply(batch, drawn, 1)[:, 0].numpy()
     for row, share in enumerate(drawn["share"].double().tolist()):
@@ -414,7 +390,7 @@ def test_a_padded_slice_keeps_its_steps_and_nothing_else() -> None:
 def test_a_step_shift_is_that_of_scipy() -> None:
     batch = clips(6, 2, 60)
     for edge, mode in (("zero", "constant"), ("hold", "nearest"), ("wrap", "grid-wrap")):
-        invariance = StepShift(share=0.6, edge=edge)
+        invariance = series.StepShift(share=0.6, edge=edge)
         drawn = invariance.draw(keys(6))
         made = invariance.apply(batch, drawn, 1)
         for row, share in enumerate(drawn["share"].double().tolist()):
@@ -424,7 +400,7 @@ def test_a_step_shift_is_that_of_scipy() -> None:
 @pytest.mark.parametrize("steps", [12, 13, 17, 4])
 def test_parts_are_numpys_array_split_in_another_order(steps: int) -> None:
     batch = clips(30, 2, 20)[:, :, :steps]
-    invariance = SegmentShuffle(parts=4, probability=0.8)
+    invariance = series.SegmentShuffle(parts=4, probability=0.8)
     drawn = invariance.draw(keys(30))
     made = invariance.apply(batch, drawn, 1)
     for row, order in enumerate(drawn["order"].tolist()):
@@ -435,7 +411,7 @@ def test_parts_are_numpys_array_split_in_another_order(steps: int) -> None:
 
 def test_jitter_is_normal_and_in_proportion_to_each_channels_spread() -> None:
     batch = torch.tensor([1.0, 50.0])[None, :, None] * clips(400, 1, 300) + torch.tensor([0.0, 9.0])[None, :, None]
-    invariance = Jitter(share=Constant(value=0.3))
+    invariance = series.Jitter(share=Constant(value=0.3))
     added = invariance.apply(batch, invariance.draw(keys(400)), 1) - batch
     unit = (added / batch.std(-1, correction=0, keepdim=True) / 0.3).numpy()
     assert stats.kstest(unit[::3, 0].ravel()[::5], "norm").pvalue > 1e-3
@@ -446,18 +422,18 @@ def test_jitter_is_normal_and_in_proportion_to_each_channels_spread() -> None:
 def test_channels_are_scaled_dropped_and_moved_as_wholes() -> None:
     count = 3000
     batch = (torch.arange(1.0, 5.0)[:, None] + torch.zeros(4, 3)).expand(count, -1, -1)
-    factor = ChannelScale(factor=(0.5, 2.0)).apply(batch, ChannelScale().draw(keys(count)), 1) / batch
+    factor = series.ChannelScale(factor=(0.5, 2.0)).apply(batch, series.ChannelScale().draw(keys(count)), 1) / batch
     assert off(factor, factor[:, :, :1].expand_as(factor)) < 1e-6
     logs = np.log(factor[:, :, 0].numpy())
     assert stats.kstest(logs.ravel() / np.log(2) / 2 + 0.5, "uniform").pvalue > 1e-3
     assert np.abs(np.corrcoef(logs.T) - np.eye(4)).max() < 5 / count**0.5
-    one = ChannelScale(factor=(0.5, 2.0), each=False)
+    one = series.ChannelScale(factor=(0.5, 2.0), each=False)
     assert off(one.apply(batch, drawn := one.draw(keys(count)), 1), batch * drawn["factor"][:, None, None]) < 1e-6
-    drop = SensorDrop(count=2, probability=1.0)
+    drop = series.SensorDrop(count=2, probability=1.0)
     gone = drop.apply(batch, drop.draw(keys(count)), 1)[:, :, 0] == 0
     assert bool((gone.sum(1) == 2).all())
     assert stats.chisquare(gone.sum(0)).pvalue > 1e-3
-    move = ChannelShuffle(probability=1.0)
+    move = series.ChannelShuffle(probability=1.0)
     orders = move.apply(batch, move.draw(keys(count)), 1)[:, :, 0].numpy().astype(int)
     assert (np.sort(orders) == np.arange(1, 5)).all()
     counts = np.unique(orders, axis=0, return_counts=True)[1]
@@ -468,12 +444,12 @@ def test_channels_are_scaled_dropped_and_moved_as_wholes() -> None:
 def test_draws_have_the_units_that_they_say() -> None:
     many = keys(4000)
     for drawn, low, high in (
-        (TimeShift(ms=30).draw(many)["ms"], -30, 30),
-        (Gain(db=6).draw(many)["db"], -6, 6),
-        (Pitch(semitones=4).draw(many)["semitones"], -4, 4),
-        (Tempo(speed=(0.5, 2)).draw(many)["speed"].log2(), -1, 1),
-        (NoiseAtSnr(snr=(3, 30)).draw(many)["snr"], 3, 30),
-        (BandFilter(low=(20, 200), high=(1000, 2000)).draw(many)["low"].log10(), np.log10(20), np.log10(200)),
-        (Reverberation(seconds=(0.1, 1)).draw(many)["seconds"].log10(), -1, 0),
+        (audio.TimeShift(ms=30).draw(many)["ms"], -30, 30),
+        (audio.Gain(db=6).draw(many)["db"], -6, 6),
+        (audio.Pitch(semitones=4).draw(many)["semitones"], -4, 4),
+        (audio.Tempo(speed=(0.5, 2)).draw(many)["speed"].log2(), -1, 1),
+        (audio.NoiseAtSnr(snr=(3, 30)).draw(many)["snr"], 3, 30),
+        (audio.BandFilter(low=(20, 200), high=(1000, 2000)).draw(many)["low"].log10(), np.log10(20), np.log10(200)),
+        (audio.Reverberation(seconds=(0.1, 1)).draw(many)["seconds"].log10(), -1, 0),
     ):
         assert stats.kstest(drawn.numpy(), stats.uniform(low, high - low).cdf).pvalue > 1e-3
