@@ -38,7 +38,9 @@ def load(place: str | Path, device: str = "cpu") -> Bundle:
     about = described(card, at)
     contract = part({"input": card["input"]}, Held, at, "").input
     if contract.channels != len(about.network.mean):
-        raise Refusal(f"{at}: input of {contract.channels} channels, network of {len(about.network.mean)}")
+        raise Refusal(
+            f"{at}: input of {contract.channels} channels, network of {len(about.network.mean)}; copy the bundle again"
+        )
     network = _network(about, at)
     _fill(network.encoder, read, shown, WEIGHTS, card, card["weights"])
     if about.projected:
@@ -63,7 +65,9 @@ def _network(about: Described, at: str) -> Network:
         head = on_meta(about.space.projection.build, width) if about.projected else nn.Identity()
         return Network(trunk, head, torch.tensor(about.network.mean), torch.tensor(about.network.std))
     except (TypeError, ValueError, OverflowError, RuntimeError, MemoryError) as error:
-        raise Refusal(f"{at}: no network can be built of it ({str(error).splitlines()[0][:120]})") from None
+        raise Refusal(
+            f"{at}: no network can be built of it ({str(error).splitlines()[0][:120]}); copy the bundle again"
+        ) from None
 
 
 def _built(about: Described) -> nn.Module:
@@ -84,7 +88,7 @@ def _fill(module: nn.Module, read: Read, shown: str, name: str, card: dict[str, 
 
 
 def _whole(place: str | Path, card: dict[str, Any], shown: str) -> None:
-    """The graph beside the weights, where there is one, must be the one that was written."""
+    """The graph beside the weights, where there is one, must be the one that was written; none is fetched for that."""
     if "://" in shown:
         return
     path, files = Path(place).expanduser() / GRAPH, card.get("files")

@@ -85,9 +85,14 @@ def card_text(card: dict[str, Any]) -> str:
 
 def identity(card: dict[str, Any]) -> str:
     """SHA-256 of all that makes vectors what they are: another seed is another coordinate system."""
+    return digest(of_identity(card))
+
+
+def of_identity(card: dict[str, Any]) -> dict[str, Any]:
+    """The parts that the identity is of; whether the projection has left with the bundle is none."""
     parts = {name: card.get(name) for name in OF_IDENTITY}
     parts["projection"] = (card.get("projection") or {}).get("weights")
-    return digest(parts)
+    return parts
 
 
 def parse_card(content: bytes, place: str) -> dict[str, Any]:
@@ -103,12 +108,12 @@ def parse_card(content: bytes, place: str) -> dict[str, Any]:
         card = json.loads(content.decode("utf-8"))
         canonical(card).encode()
     except RecursionError:
-        raise Refusal(f"{place}: damaged: nested too deep") from None
+        raise Refusal(f"{place}: damaged: nested too deep; copy the bundle again") from None
     except ValueError as error:
-        raise Refusal(f"{place}: damaged: {str(error).splitlines()[0][:120]}") from None
+        raise Refusal(f"{place}: damaged: {str(error).splitlines()[0][:120]}; copy the bundle again") from None
     found = card.get("format") if isinstance(card, dict) else None
     if type(found) is not int:
-        raise Refusal(f"{place}: format is not {FORMAT}: no card of a bundle")
+        raise Refusal(f"{place}: format is not {FORMAT}: no card of a bundle; copy the bundle again")
     if found != FORMAT:
         remedy = "install the version that wrote it" if found > FORMAT else "export it again with `dvc repro`"
         raise Refusal(f"{place}: format is not {FORMAT} but {str(found)[:20]}; {remedy}")

@@ -29,6 +29,7 @@ from pipeline.ledger import Ledger
 from pipeline.lock import held
 from pipeline.machine import read_machine, settle
 from pipeline.sources import Item, Record
+from pipeline.sources.folder import walked
 from pipeline.sources.names import one_line
 from pipeline.spec import Refusal
 
@@ -115,7 +116,7 @@ def embed_input(bundle: Bundle, path: Path, output: Path, partial: Path, layer: 
     if not kept:
         shutil.rmtree(partial)  # parts of refusals alone
         told = f" ({one_line(ledger.summary())}: {one_line(ledger.first())})" if ledger.counted() else ""
-        raise Refusal(f"--input {path}: no picture in it that could be embedded{told}")
+        raise Refusal(f"--input {path}: no {bundle.input.word} in it that could be embedded{told}")
     names = (name for file in stored for name in described_part(file)["names"])
     text = json.dumps(ledger.plain(), indent=1, ensure_ascii=False)
     ledger_of(output).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
@@ -126,6 +127,4 @@ def embed_input(bundle: Bundle, path: Path, output: Path, partial: Path, layer: 
 
 def _listed(path: Path) -> Iterator[Item]:
     """Files of a folder for the bar's total; members of archives are not known beforehand."""
-    from pipeline.sources.folder import walked
-
     return (item for item, _ in walked(path)) if path.is_dir() else iter(())

@@ -55,7 +55,9 @@ class Bundle:
                 or z of a bundle that left its projection behind.
         """
         if is_one(images):
-            raise Refusal("embed: one image was given; give a list of images, or an array (N, H, W, C)")
+            raise Refusal(
+                f"embed: one {self.input.word} was given; give a list, or an array whose first axis counts them"
+            )
         if layer == "z" and not self.has_z:
             raise Refusal(f"embed: layer z: {self._without_z()}")
         if layer not in get_args(Layer):
@@ -66,7 +68,7 @@ class Bundle:
             names += [str(raw) for raw in some if isinstance(raw, (str, Path))]
             parts.append(self.encode([on_canvas(raw, self.input) for raw in some], layer))
         if not parts:
-            raise Refusal("embed: no images were given")
+            raise Refusal(f"embed: no {self.input.word} was given; give one or more")
         values: Rows = np.concatenate(parts)
         return Vectors(values, self.identity, layer, tuple(names) if len(names) == len(values) else None)
 
@@ -132,7 +134,7 @@ class Bundle:
         if vectors.layer == "z":
             return vectors.values
         if vectors.shape[1] != self.width:
-            raise Refusal(f"vectors of {vectors.shape[1]} numbers; h of this bundle has {self.width}")
+            raise Refusal(f"vectors of {vectors.shape[1]} numbers; h of this bundle has {self.width}; embed them again")
         if not self.has_z:
             raise Refusal(f"vectors of layer h: {self._without_z()}")
         h = as_tensor(vectors.values).to(self.device)

@@ -134,14 +134,14 @@ import torch
 from pipeline.bundle import load
 from pipeline.bundle_reading import as_input, on_canvas
 
-pictures, labels = ["a.png", "b.png"], torch.tensor([0, 1])
+paths, labels = ["a.png", "b.png"], torch.tensor([0, 1])
 space = load(".")
 head = torch.nn.Linear({card["width"]}, 2)
 model = torch.nn.ModuleList([space.network.encoder, head]).train()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-images = as_input([on_canvas(path, space.input) for path in pictures])
+inputs = as_input([on_canvas(path, space.input) for path in paths])
 for step in range(5):
-    loss = torch.nn.functional.cross_entropy(head(space.network.encode(images)), labels)
+    loss = torch.nn.functional.cross_entropy(head(space.network.encode(inputs)), labels)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -64,7 +64,7 @@ def _remote(url: str) -> Read:
 
         system, root = fsspec.core.url_to_fs(url)
     except Exception as error:  # whatever a protocol's package raises
-        raise Refusal(f"{url}: cannot be opened ({_first(error)})") from None
+        raise Refusal(f"{url}: cannot be opened ({_first(error)}); name a folder, or a URL that fsspec opens") from None
 
     def read(name: str, most: int) -> bytes | None:
         try:
@@ -75,7 +75,9 @@ def _remote(url: str) -> Read:
         except Refusal:
             raise
         except Exception as error:
-            raise Refusal(f"{url}/{name}: cannot be read ({_first(error)})") from None
+            raise Refusal(
+                f"{url}/{name}: cannot be read ({_first(error)}); try again, or copy the bundle into a folder"
+            ) from None
 
     return read
 

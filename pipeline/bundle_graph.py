@@ -30,7 +30,6 @@ AGREEMENT = 1e-5
 """between the graph and the network, of numbers of the size of 1; of larger ones, of the largest"""
 BATCHES = (1, 2, 7, 33)
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-TOLD = "pip install 'latent-space-pipeline[onnx]'"
 
 
 class Graph(nn.Module):
@@ -54,7 +53,8 @@ def refuse_without_packages() -> None:
     """Raise Refusal where what the graph needs is not installed."""
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
-        raise Refusal(f"export.onnx is true: {', '.join(missing)} not installed; {TOLD}, or set export.onnx: false")
+        remedy = f"pip install {' '.join(missing)}, or set export.onnx: false"
+        raise Refusal(f"export.onnx is true: {', '.join(missing)} not installed; {remedy}")
 
 
 def write_graph(network: Network, card: dict[str, Any], canvases: Sequence[Pixels]) -> bytes:

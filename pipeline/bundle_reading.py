@@ -70,7 +70,9 @@ def _sample(raw: Raw, contract: Modality) -> Values:
     if isinstance(raw, bytes):
         return contract.raw(raw, raw.startswith(NUMPY))
     if not isinstance(raw, (str, Path)):
-        raise Refusal(f"embed: {type(raw).__name__} is no image; give arrays, bytes, paths or Pillow's images")
+        raise Refusal(
+            f"embed: {type(raw).__name__} is no {contract.word}; give arrays, bytes, paths or Pillow's images"
+        )
     content = _file_bytes(raw)
     return contract.raw(content, content.startswith(NUMPY))
 
@@ -102,4 +104,4 @@ def _plain(image: Image.Image) -> Image.Image:
 
 
 def _named(raw: Raw) -> str:
-    return str(raw) if isinstance(raw, (str, Path)) else "an encoded image"
+    return str(raw) if isinstance(raw, (str, Path)) else "encoded bytes"

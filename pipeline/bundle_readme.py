@@ -11,8 +11,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline.bundle_card import GRAPH, PROJECTION, WEIGHTS
+from pipeline.bundle_card import CARD, GRAPH, PROJECTION, WEIGHTS
 from pipeline.bundle_examples import examples
+from pipeline.modalities import contract_of
+from pipeline.samples import several
 
 COMPARED = {
     "cosine": "the cosine of the angle between them: 1 the same direction, 0 unrelated, -1 opposite",
@@ -20,6 +22,8 @@ COMPARED = {
     "euclidean": "their Euclidean distance: 0 the same; similarity is minus the distance",
     "squared_euclidean": "the square of their Euclidean distance: 0 the same; similarity is minus that",
 }
+ENDINGS = {"image": "png", "audio": "wav"}
+"""of a file of one input, by modality; of all others npy"""
 FITS = {
     "pad": "shrunk where larger, aspect kept, centred on a canvas of level {background}",
     "resize": "each side scaled to the canvas, bilinear with antialiasing",
@@ -35,7 +39,7 @@ def model_card(card: dict[str, Any]) -> str:
 def _front(card: dict[str, Any]) -> Iterator[str]:
     yield "---"
     yield "library_name: latent-space-pipeline"
-    yield "pipeline_tag: image-feature-extraction"
+    yield f"pipeline_tag: {'' if 'kind' in card['input'] else 'image-'}feature-extraction"
     yield "license: other"
     yield "license_name: as-the-data"
     yield "tags: [contrastive-learning, self-supervised-learning, feature-extraction, safetensors]"
@@ -58,11 +62,12 @@ def _space(card: dict[str, Any]) -> Iterator[str]:
     space = card["space"]
     yield "## What the space ignores"
     yield ""
+    inputs, _ = _inputs(card)
     ignored = card.get("ignores") or [{"invariance": each, "removes": []} for each in space.get("invariances", [])]
     if ignored:
-        yield "Two pictures that differ in this alone were trained to lie together, in order of application:"
+        yield f"Two {inputs} that differ in this alone were trained to lie together, in order of application:"
     else:
-        yield f"No transformation is declared; positive pairs are other pictures: `{json.dumps(space.get('views'))}`."
+        yield f"No transformation is declared; positive pairs are other {inputs}: `{json.dumps(space.get('views'))}`."
     yield ""
     for each in ignored:
         gone = f" ({', '.join(each['removes'])} must not matter)" if each["removes"] else ""
@@ -93,9 +98,8 @@ def _use(card: dict[str, Any]) -> Iterator[str]:
     yield "## Use it"
     yield ""
     contract = card["input"]
-    files = {"audio": ("sounds", "wav"), "series": ("files", "npy")}
-    what, ending = files.get(contract.get("kind", ""), ("pictures", "png"))
-    yield f"Each example runs in this folder, with two {what} `a.{ending}` and `b.{ending}` in it."
+    inputs, ending = _inputs(card)
+    yield f"Each example runs in this folder, with two {inputs} `a.{ending}` and `b.{ending}` in it."
     for title, code in examples(card):
         yield ""
         yield f"### {title}"
@@ -107,6 +111,9 @@ def _use(card: dict[str, Any]) -> Iterator[str]:
     if "kind" in contract:
         yield f"Input: `{json.dumps(contract)}`; values less {_numbers(card['network']['mean'])} and divided by"
         yield f"{_numbers(card['network']['std'])}, by channel. `{WEIGHTS}` holds the weights."
+        if GRAPH in card["files"]:
+            shape = ", ".join(map(str, contract_of(contract, CARD).shape))
+            yield f"In `{GRAPH}` both are inside: its `pixels` are float32 (N, {shape}), any N."
         yield ""
         return
     size = f"{contract['height']} x {contract['width']}, {contract['channels']} channel(s)"
@@ -126,7 +133,8 @@ def _record(card: dict[str, Any]) -> Iterator[str]:
     if data:
         splits = sorted(data.get("splits", {}).items(), reverse=True)
         counts = " and ".join(f"{count} {split}" for split, count in splits)
-        yield f"- data: {_line(data.get('name', ''))}, {counts} pictures, fingerprint `{data.get('fingerprint', '')}`"
+        counts = f"{counts} {_inputs(card)[0]}"
+        yield f"- data: {_line(data.get('name', ''))}, {counts}, fingerprint `{data.get('fingerprint', '')}`"
     yield f"- licence of the data: {_line(card.get('licence', 'not stated'))}"
     yield f"- encoder: `{json.dumps(card['network']['encoder'], sort_keys=True)}`"
     training = card.get("training") or {}
@@ -148,6 +156,12 @@ def _record(card: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield f"Identity: `{card['identity']}` (of space, architecture, input and weights). Everything that is known stands"
     yield "in `card.json`. No file here can execute code."
+
+
+def _inputs(card: dict[str, Any]) -> tuple[str, str]:
+    """What several inputs are called, and the ending of a file of one."""
+    word = contract_of(card["input"], CARD).word
+    return several(word), ENDINGS.get(card["input"].get("kind", "image"), "npy")
 
 
 def _invariance(each: dict[str, Any]) -> str:

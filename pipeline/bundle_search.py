@@ -2,7 +2,7 @@
 
 The index holds z as the space compares it: inner products of what is normalised, or Euclidean distances. It is an HNSW
 graph (Malkov & Yashunin 2018): approximate, so its recall against exact search is measured when it is written.
-FAISS is an extra: ``pip install -e '.[search]'``.
+It is of one file of vectors, and answers with rows of that one only. FAISS is an extra: ``pip install -e '.[search]'``.
 
 Legend: N vectors of the index, Q queries, D dimensions, k neighbours.
 """
@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from pipeline.bundle_encoder import Bundle
 from pipeline.bundle_files import digest_of_file
-from pipeline.bundle_vectors import Rows, Vectors
+from pipeline.bundle_vectors import Rows, Vectors, as_tensor
+from pipeline.bundle_weights import weight_digest
 from pipeline.spec import Refusal
 
 INDEX, ABOUT = "index.faiss", "index.json"
@@ -60,6 +61,7 @@ def write_index(bundle: Bundle, vectors: Vectors, folder: Path) -> dict[str, Any
     about = {
         "identity": bundle.identity,
         "count": len(z),
+        "vectors": _digest(vectors),
         "metric": bundle.metric,
         "normalization": bundle.normalization,
         "recall": {"k": k, "queries": len(chosen), "value": round(float(np.mean(shared)) / k, 6)},
@@ -69,26 +71,37 @@ def write_index(bundle: Bundle, vectors: Vectors, folder: Path) -> dict[str, Any
     return about
 
 
-def search_index(bundle: Bundle, folder: Path, queries: Vectors, k: int) -> Found:
-    """The k nearest of an index to each query.
+def search_index(bundle: Bundle, folder: Path, queries: Vectors, gallery: Vectors, k: int) -> Found:
+    """The k nearest of an index to each query: rows of ``gallery``, which the index was written of.
 
     Raises:
-        Refusal: FAISS is not installed, no such index, one that is damaged or of another space, or fewer than k.
+        Refusal: FAISS is not installed, no such index, one that is damaged, of another space or of other vectors, or
+            fewer than k, also where the graph reaches fewer (it does among many equal vectors).
     """
     faiss = _faiss()
     try:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        identity, count, digest = about["identity"], about["count"], about["sha256"]
+        identity, count, digest, of = about["identity"], about["count"], about["sha256"], about["vectors"]
         whole = digest_of_file(folder / INDEX) == digest
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Refusal(f"{folder}: no index ({str(error).splitlines()[0][:120]})") from None
+        raise Refusal(f"{folder}: no index ({str(error).splitlines()[0][:120]}); name a new folder") from None
     if not whole:
         raise Refusal(f"{folder / INDEX}: not the file that {ABOUT} describes; write the index again")
     if identity != bundle.identity:
-        raise Refusal(f"{folder}: an index of another space ({str(identity)[:8]}; this one is {bundle.identity[:8]})")
+        told = f"({str(identity)[:8]}; this one is {bundle.identity[:8]})"
+        raise Refusal(f"{folder}: an index of another space {told}; name a new folder")
+    if of != _digest(gallery):
+        raise Refusal(f"{folder}: an index of other vectors; name a new folder, or the vectors that it was written of")
     if not 1 <= k <= count:
         raise Refusal(f"search: k = {k} of {count} vectors; must lie between 1 and {count}")
-    return _searched(bundle, faiss.read_index(str(folder / INDEX)), queries, k)
+    found = _searched(bundle, faiss.read_index(str(folder / INDEX)), queries, k)
+    if (found.rows < 0).any():  # how FAISS tells that there was no more
+        raise Refusal(f"{folder}: reaches fewer than the {k} nearest; ask for fewer, or leave --index out")
+    return found
+
+
+def _digest(vectors: Vectors) -> str:
+    return weight_digest({vectors.layer: as_tensor(vectors.values)})
 
 
 def _searched(bundle: Bundle, index: Any, queries: Vectors, k: int) -> Found:

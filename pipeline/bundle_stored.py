@@ -19,6 +19,7 @@ from pipeline.spec import Refusal, nearest
 FORMS = (".parquet", ".npy")
 KEY = b"latent-space"
 """of the schema's metadata"""
+AGAIN = "write them with `python -m stages.embed --bundle`"
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,9 @@ def read_vectors(file: str | Path) -> Vectors:
         values, about, names = _read_parquet(path) if path.suffix == ".parquet" else _read_npy(path)
         return Vectors(values, str(about["identity"]), about["layer"], tuple(names))
     except FileNotFoundError:
-        raise Refusal(f"{path}: not known of which space: {path.name}.json is not beside it") from None
+        raise Refusal(f"{path}: not known of which space: {path.name}.json is not beside it; {AGAIN}") from None
     except (ValueError, KeyError, TypeError, OSError) as error:
-        raise Refusal(f"{path}: no vectors of a bundle ({str(error).splitlines()[0][:120]})") from None
+        raise Refusal(f"{path}: no vectors of a bundle ({str(error).splitlines()[0][:120]}); {AGAIN}") from None
 
 
 def described_vectors(file: str | Path) -> dict[str, Any]:
@@ -102,7 +103,7 @@ def described_vectors(file: str | Path) -> dict[str, Any]:
     try:
         about = _parquet_about(path) if path.suffix == ".parquet" else _npy_about(path)
     except (ValueError, KeyError, OSError) as error:
-        raise Refusal(f"{path}: no vectors of a bundle ({str(error).splitlines()[0][:120]})") from None
+        raise Refusal(f"{path}: no vectors of a bundle ({str(error).splitlines()[0][:120]}); {AGAIN}") from None
     return {name: value for name, value in about.items() if name != "names"}
 
 

@@ -88,17 +88,17 @@ def unpacked(content: bytes, expected: Mapping[str, Tensor], place: str) -> tupl
     try:
         return load(content), card if isinstance(card, str) else ""
     except (SafetensorError, ValueError, TypeError, KeyError, RuntimeError) as error:
-        raise Refusal(f"{place}: damaged: {str(error).splitlines()[0][:120]}") from None
+        raise Refusal(f"{place}: damaged: {str(error).splitlines()[0][:120]}; copy it again") from None
 
 
 def _header(content: bytes, place: str) -> dict[str, object]:
     length = int.from_bytes(content[:8], "little")
     if len(content) < 8 or length > min(HEADER_LIMIT, len(content) - 8):
-        raise Refusal(f"{place}: damaged: cut, or no safetensors file")
+        raise Refusal(f"{place}: damaged: cut, or no safetensors file; copy it again")
     try:
         header = json.loads(content[8 : 8 + length].decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise Refusal(f"{place}: damaged: {str(error).splitlines()[0][:120]}") from None
+        raise Refusal(f"{place}: damaged: {str(error).splitlines()[0][:120]}; copy it again") from None
     if not isinstance(header, dict):
-        raise Refusal(f"{place}: damaged: its header is no mapping")
+        raise Refusal(f"{place}: damaged: its header is no mapping; copy it again")
     return header

@@ -14,7 +14,7 @@ import numpy as np
 from ruamel.yaml import YAML
 
 from pipeline.bundle import Bundle, load
-from pipeline.bundle_card import CARD
+from pipeline.bundle_card import CARD, of_identity
 from pipeline.bundle_encoder import BATCH
 from pipeline.bundle_input import items
 from pipeline.bundle_reading import on_canvas
@@ -26,8 +26,6 @@ from pipeline.spec import Refusal, digest
 
 PARTS = ("space", "network", "input", "training", "data", "audit")
 """of the cards, that are shown where they differ"""
-MADE_OF = ("space", "network", "input", "weights")
-"""what makes vectors what they are"""
 
 
 def is_bundle(place: str) -> bool:
@@ -46,8 +44,7 @@ def compare_bundles(places: tuple[str, str], images: Path | None) -> tuple[dict[
         Refusal: a bundle cannot be opened, or too few pictures can be read by both.
     """
     first, second = load(places[0]), load(places[1])
-    hashes = [{name: digest(each.card[name]) for name in MADE_OF} for each in (first, second)]
-    same, told = sameness(hashes[0], hashes[1])
+    same, told = sameness(_hashes(first), _hashes(second))
     texts = [_yaml({name: each.card.get(name) for name in PARTS}) for each in (first, second)]
     changed = differences(texts[0], texts[1], places)
     lines = [told, *(changed or ["the cards are equal"])]
@@ -56,6 +53,13 @@ def compare_bundles(places: tuple[str, str], images: Path | None) -> tuple[dict[
         return content, [*lines, "give --images PATH to compare their vectors of the same pictures"]
     content["rows"] = list(agreement(list(_pairs(first, second, places, images))))
     return content, lines
+
+
+def _hashes(bundle: Bundle) -> dict[str, str]:
+    """What the identity is of, by name."""
+    parts = of_identity(bundle.card)
+    parts["space"] = [parts["space"], parts.pop("space_identity")]  # of code in it only the latter knows
+    return {name: digest(value) for name, value in parts.items()}
 
 
 def _pairs(first: Bundle, second: Bundle, places: tuple[str, str], images: Path) -> Iterator[Pair]:
@@ -89,7 +93,7 @@ def _sample(first: Bundle, second: Bundle, images: Path) -> Iterator[tuple[Pixel
             count += 1
             yield both[0], both[1]
     if count < 4:
-        raise Refusal(f"--images {images}: {count} pictures that both can read; at least 4 are needed")
+        raise Refusal(f"--images {images}: both can read {count} of its files; at least 4 are needed")
 
 
 def _yaml(content: dict[str, Any]) -> str:

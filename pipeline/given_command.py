@@ -26,7 +26,6 @@ from pipeline.sources.names import one_line
 from pipeline.spec import Refusal
 
 OUTPUT = Path("work") / "given"
-OF_IMAGES = ("images", "declared")
 OF_ENCODER = ("weights", "size", "mean", "std")
 ALLOWED = {
     "embeddings": ("views", "labels", "output"),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from pipeline.network import trained_network
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
 from pipeline.spec import read_section, read_yaml
+from pipeline.versions import versions
 from stages import output_folder, output_of, read_json, refusal_before, run, spec_path, write_refusal
 
 GRAPH_ON = 33
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> None:
         "training": read_json(trained / "summary.json"),
         "trained_with": read_yaml(path)["training"],
         "reference": _reference(embedded),
-        "versions": {each: found for each in MADE_BY if (found := _version(each)) is not None},
+        "versions": versions(MADE_BY),
     }
     with output_folder("export", name) as folder:
         write_bundle(folder, network, card, words.projection, _canvases(shards) if words.onnx else None)
@@ -109,13 +109,6 @@ def _accepted(findings: list[dict[str, Any]], verdict: dict[str, Any]) -> list[s
 def _canvases(shards: Shards) -> Sequence[Pixels]:
     count = min(GRAPH_ON, shards.card.splits["test"])
     return list(shards.canvases("test", np.arange(count)))
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _reference(embedded: Path) -> dict[str, Any] | None:

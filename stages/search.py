@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipeline.bundle import Bundle, load
 from pipeline.bundle_input import items
-from pipeline.bundle_reading import on_canvas
+from pipeline.bundle_reading import Raw, on_canvas
 from pipeline.bundle_stored import described_vectors, read_vectors
 from pipeline.bundle_vectors import Vectors
 from pipeline.contact_sheet import Entry, contact_sheet
@@ -39,10 +39,14 @@ def main(arguments: list[str]) -> None:
     bundle, gallery = load(given.bundle), read_vectors(given.vectors)
     source = Path(described_vectors(given.vectors)["input"]).expanduser()
     own = [row for row, name in enumerate(gallery.names or ()) if _same(source / name, name, given.query)]
-    query = bundle.embed([given.query]) if given.query.exists() or not own else gallery[own[0]]
+    if not given.query.exists() and not own:
+        remedy = "give the path of a picture, or a name as it stands in them"
+        raise Refusal(f"--query {given.query}: no such file, and no name in {given.vectors}; {remedy}")
+    query = bundle.embed([given.query]) if given.query.exists() else gallery[own[0]]
     k = given.k + len(own)  # the query itself is none of the answers
     if given.k < 1 or k > len(gallery):
-        raise Refusal(f"search: -k {given.k} of {len(gallery) - len(own)} other vectors in {given.vectors}")
+        others = len(gallery) - len(own)
+        raise Refusal(f"search: -k {given.k} of {others} other vectors in {given.vectors}; between 1 and {others}")
     rows, similar = _found(bundle, gallery, query, k, given.index)
     answers = [(row, value) for row, value in zip(rows, similar, strict=True) if row not in own][: given.k]
     names = gallery.names or tuple(str(row) for row in range(len(gallery)))
@@ -69,7 +73,7 @@ def _found(
             recall = about["recall"]
             told = f"recall {recall['value']:.4f} of the {recall['k']} nearest against exact search"
             print(f"search: wrote {index}: {about['count']} vectors, {about['metric']}; {told}")
-        found = search_index(bundle, index, query, k)
+        found = search_index(bundle, index, query, gallery, k)
         rows, similar = found.rows, found.similar
     return rows[0].tolist(), similar[0].tolist()
 
@@ -90,17 +94,22 @@ def _draw(bundle: Bundle, query: Path, answers: list[tuple[str, float]], source:
     pictures: dict[str, Pixels] = {}
     for item in items(source):
         if isinstance(item, Record) and item.name in wanted:
-            pictures[item.name] = on_canvas(item.content, bundle.input)
+            pictures[item.name] = _seen(bundle, item.content)
             if len(pictures) == len(wanted):
                 break
     gone = sorted(wanted - pictures.keys())
     if gone:
         raise Refusal(f"{source}: {gone[0]} is no longer there, so it cannot be shown; leave --picture out")
-    asked = on_canvas(query, bundle.input) if query.exists() else pictures[str(query)]
+    asked = _seen(bundle, query) if query.exists() else pictures[str(query)]
     entries = [Entry([asked], ["the query", query.name])]
     entries += [Entry([pictures[name]], [name, f"{bundle.metric} {value:.4f}"]) for name, value in answers]
     picture.parent.mkdir(parents=True, exist_ok=True)
     contact_sheet(f"The {len(answers)} most similar to {query.name}, by {bundle.card.get('name')}", entries, picture)
+
+
+def _seen(bundle: Bundle, raw: Raw) -> Pixels:
+    """What an input looks like as the encoder reads it."""
+    return bundle.input.picture(on_canvas(raw, bundle.input))
 
 
 if __name__ == "__main__":

@@ -80,6 +80,28 @@ def test_the_examples_in_python_run_and_give_the_h_of_training(
     assert printed.startswith(f"{h.shape}\n[[")
 
 
+def test_the_card_of_a_bundle_of_series_says_so_and_its_examples_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = {"kind": "small_1d", "widths": [8, 16], "kernels": [5, 3], "strides": [2, 2], "groups": 4}
+    given = card(encoder, {"channels": 2}, invariances=[{"kind": "jitter", "share": [0.0, 0.1]}])
+    given["input"] = {"kind": "series", "channels": 2, "steps": 40, "rate": 1, "names": None, "layout": "time_first"}
+    given["input"] |= {"longer": "centre", "shorter": "hold"}
+    bundled(tmp_path, {**given, "data": {"name": "courses", "splits": {"train": 2}}})
+    text = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "picture" not in text
+    assert "image" not in text
+    assert "pipeline_tag: feature-extraction" in text
+    assert "with two series `a.npy` and `b.npy` in it" in text
+    random = np.random.default_rng(0)
+    for name in ("a.npy", "b.npy"):
+        np.save(tmp_path / name, random.normal(size=(50, 2)))
+    found = examples(tmp_path)
+    assert list(found) == ["With this library", "Fine-tuned, in plain PyTorch"]
+    for code in found.values():
+        assert run(tmp_path, code, monkeypatch)[1]
+
+
 def test_the_fine_tuning_example_learns_in_twenty_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made(tmp_path, card())
     code = examples(tmp_path)["Fine-tuned, in plain PyTorch"]

@@ -19,6 +19,8 @@ from test_stages import Call, call, place  # noqa: F401
 from pipeline.bundle import load
 from pipeline.bundle_stored import read_vectors
 from pipeline.bundle_transformer import BundleTransformer
+from pipeline.bundle_vectors import Vectors
+from pipeline.bundle_writing import write_bundle
 from pipeline.spec import Refusal
 
 IMAGES = pictures([(16, 12)] * 40, 3, seed=2)
@@ -102,7 +104,8 @@ def test_a_picture_that_lies_in_an_archive_is_asked_for_by_its_name(embedded: Ca
     assert code == 0, lines
     assert [line.replace("in/", "") for line in lines[:-1]] == search(embedded)[1]
     code, lines = embedded("search", *options[:-3], "in/077.png")
-    assert (code, lines) == (1, ["in/077.png: no such file or directory"])
+    told = "no such file, and no name in t.npy; give the path of a picture, or a name as it stands in them"
+    assert (code, lines) == (1, [f"--query in/077.png: {told}"])
     Path("all.tar").unlink()
     code, lines = embedded("search", *options)
     assert (code, len(lines)) == (1, 1)
@@ -135,7 +138,7 @@ def test_an_index_of_every_metric_agrees_with_exact_search(tmp_path: Path, metri
     vectors = bundle.embed(IMAGES)
     (tmp_path / "index").mkdir()
     assert write_index(bundle, vectors, tmp_path / "index")["recall"]["value"] == 1
-    found = search_index(bundle, tmp_path / "index", vectors[:4], 5)
+    found = search_index(bundle, tmp_path / "index", vectors[:4], vectors, 5)
     rows, similar = bundle.neighbors(vectors[:4], vectors, 5)
     np.testing.assert_array_equal(found.rows, rows)
     np.testing.assert_allclose(found.similar, similar, rtol=1e-3, atol=2e-3)
@@ -144,7 +147,7 @@ def test_an_index_of_every_metric_agrees_with_exact_search(tmp_path: Path, metri
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("-k", "40"), "search: -k 40 of 39 other vectors in v.npy"),
+        (("-k", "40"), "search: -k 40 of 39 other vectors in v.npy; between 1 and 39"),
         (("-k", "0"), "search: -k 0 of 39 other vectors in v.npy"),
         (("--index", "b"), "b: no index ("),
         (("--vectors", "w.npy"), "w.npy: no such file; did you mean 'v.npy'?"),
@@ -166,11 +169,35 @@ def test_an_index_of_another_space_or_a_damaged_one_is_refused(embedded: Call) -
     assert search(embedded, "--index", "index")[0] == 0
     other = load(bundled(Path("other"), card(seed=4))[0])
     with pytest.raises(Refusal, match="index: an index of another space"):
-        search_index(other, Path("index"), other.embed(IMAGES[:1]), 3)
+        search_index(other, Path("index"), other.embed(IMAGES[:1]), other.embed(IMAGES), 3)
     with Path("index/index.faiss").open("ab") as file:
         file.write(b"x")
     code, lines = search(embedded, "--index", "index")
     assert (code, lines) == (1, ["index/index.faiss: not the file that index.json describes; write the index again"])
+
+
+def test_an_index_of_other_vectors_gives_no_names_of_these(embedded: Call) -> None:
+    pytest.importorskip("faiss")
+    assert search(embedded, "--index", "index")[0] == 0
+    saved(Path("others"), IMAGES[::-1])
+    assert embedded("embed", "--bundle", "b", "--input", "others", "--output", "w.npy")[0] == 0
+    options = ("--bundle", "b", "--vectors", "w.npy", "--query", "others/003.png", "--index", "index")
+    code, lines = embedded("search", *options)
+    told = "index: an index of other vectors; name a new folder, or the vectors that it was written of"
+    assert (code, lines) == (1, [told])
+
+
+def test_an_index_that_reaches_too_few_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("faiss")
+    from pipeline.bundle_search import search_index, write_index
+
+    bundle = load(bundled(tmp_path / "b")[0])
+    signs = np.repeat([[1.0], [-1.0]], 250, axis=0)  # two heaps of equal vectors: the graph joins no more than one
+    vectors = Vectors((signs * np.full(8, 8**-0.5)).astype(np.float32), bundle.identity, "z")
+    write_index(bundle, vectors, tmp_path)
+    assert search_index(bundle, tmp_path, vectors[:3], vectors, 10).rows.max() < 250
+    with pytest.raises(Refusal, match=r"reaches fewer than the 300 nearest; ask for fewer, or leave --index out"):
+        search_index(bundle, tmp_path, vectors[:3], vectors, 300)
 
 
 # -- two bundles -------------------------------------------------------------------------------------------------------
@@ -181,7 +208,7 @@ def test_two_bundles_are_compared_on_given_pictures(embedded: Call) -> None:
     code, lines = embedded("compare", "b", "c", "--images", "pictures")
     assert code == 0, lines
     assert lines[0] == (
-        "different spaces: other space, network and weights (equal input); their vectors must not be mixed"
+        "different spaces: other space, network, weights and projection (equal input); their vectors must not be mixed"
     )
     assert "-  seed: 0" in lines
     assert "+  seed: 1" in lines
@@ -198,9 +225,15 @@ def test_a_bundle_is_the_same_space_as_its_copy(embedded: Call) -> None:
     shutil.copytree("b", "copy")
     code, lines = embedded("compare", "b", "copy", "--images", "pictures")
     assert code == 0, lines
-    assert lines[:2] == ["the same space: equal space, network, input and weights", "the cards are equal"]
+    assert lines[:2] == ["the same space: equal space, network, input, weights and projection", "the cards are equal"]
     row = json.loads(Path("work/compare/b--copy/agreement.json").read_text())["rows"][0]
     assert row["neighbours"]["value"] == 1
+    network = load("b").network
+    next(network.projection.parameters()).data.mul_(1.5)
+    write_bundle(Path("copy"), network, card())
+    told = "different spaces: other projection (equal space, network, input and weights); their vectors must not"
+    assert embedded("compare", "b", "copy")[1][0].startswith(told)
+    shutil.copytree("b", "copy", dirs_exist_ok=True)
     code, lines = embedded("compare", "b", "copy")
     assert (code, lines[-1]) == (0, "give --images PATH to compare their vectors of the same pictures")
 
@@ -210,7 +243,7 @@ def test_a_bundle_is_the_same_space_as_its_copy(embedded: Call) -> None:
     [
         (("b", "mine"), "compare b mine: mine is no bundle; give two"),
         (("mine", "mine", "--images", "pictures"), "--images: goes with two bundles"),
-        (("b", "b", "--images", "words"), "--images words: 0 pictures that both can read; at least 4 are needed"),
+        (("b", "b", "--images", "words"), "--images words: both can read 0 of its files; at least 4 are needed"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line(embedded: Call, arguments: tuple[str, ...], line: str) -> None:

@@ -1,9 +1,9 @@
 """A bundle's ONNX graph as a stranger runs it: an empty environment, and the lines of the bundle's own README.
 
-    python tests/benchmarks/bundle_alone.py --bundle work/export/NAME --images FOLDER
+    python tests/benchmarks/bundle_alone.py --bundle work/export/NAME --images FOLDER    # results/bundle_alone.json
 
 Makes a virtual environment of onnxruntime, NumPy and Pillow alone, runs the README's lines in it on the first 1,000
-files of the folder, 33 at a time, and prints the largest difference of h from the library's for the same files.
+files of the folder, 33 at a time, and takes the largest difference of h from the library's for the same files.
 The bundle needs a model.onnx (``export.onnx: true``).
 """
 
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ for start in range(0, len(lines["files"]), 33):
     pixels = np.stack([picture(file) for file in lines["files"][start : start + 33]])
     out.append(graph.run(["h"], {"pixels": pixels})[0])
 np.save("h.npy", np.concatenate(out))
-print(sorted(name for name in sys.modules if name in ("torch", "pipeline", "onnxruntime", "numpy", "PIL")))
+assert not {"torch", "pipeline"} & sys.modules.keys()
 """
 
 
@@ -41,6 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--images", type=Path, required=True)
+    parser.add_argument("--output", type=Path, default=HERE / "results" / "bundle_alone.json")
     given = parser.parse_args()
     from pipeline.bundle import load
 
@@ -60,8 +62,16 @@ def main() -> None:
         subprocess.run([python, "-c", STRANGER], cwd=folder, env=clean, check=True)
         alone = np.load(folder / "h.npy")
     h = np.asarray(load(given.bundle).embed(files))
-    print(f"{len(h)} files, {h.shape[1]} numbers each: largest difference {np.abs(h - alone).max():.1e}")
-    print(f"largest h {np.abs(h).max():.2f}")
+    found = {
+        "bundle": given.bundle.name,
+        "files": len(h),
+        "kinds": dict(Counter(Path(file).suffix for file in files)),
+        "width": h.shape[1],
+        "apart": float(np.abs(h - alone).max()),
+        "largest_h": float(np.abs(h).max()),
+    }
+    given.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":
