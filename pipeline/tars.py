@@ -23,7 +23,10 @@ import numpy.typing as npt
 from pipeline.shards import ShardFile
 
 SAMPLES = 2048
-"""most pictures in a shard"""
+"""most samples in a shard"""
+
+BYTES = 2**30
+"""size at which a shard is closed, so that long recordings make many: it is at most one sample larger"""
 
 BLOCK = 512
 """bytes of a tar's header; contents are filled up to a multiple of it"""
@@ -31,7 +34,7 @@ BLOCK = 512
 
 @dataclass(frozen=True)
 class Sample:
-    """What is stored of one picture: its bytes, their true extension, its name and labels."""
+    """What is stored of one sample: its bytes, their true extension, its name and labels."""
 
     content: bytes
     extension: str
@@ -57,7 +60,7 @@ class _Digested:
 def write_split(
     folder: Path, split: str, samples: Iterable[Sample], first: int, most: int = SAMPLES
 ) -> tuple[list[ShardFile], dict[str, npt.NDArray[Any]]]:
-    """Write ``SPLIT-000000.tar`` and on, at most ``most`` samples each; one sample at a time is in memory.
+    """Write ``SPLIT-000000.tar`` and on, at most ``most`` samples or about ``BYTES`` each; one sample is in memory.
 
     Args:
         folder: where to write.
@@ -74,7 +77,8 @@ def write_split(
         before = len(rows)
         with path.open("wb") as file:
             digested = _Digested(file)
-            for offset, size in _write(digested, islice(chain([opening], remaining), most), before):
+            inside = _while_small(digested, islice(chain([opening], remaining), most))
+            for offset, size in _write(digested, inside, before):
                 rows.append((first + len(shards), offset, size))
             digested.write(bytes(2 * BLOCK), bytes(-(digested.size + 2 * BLOCK) % tarfile.RECORDSIZE))
         count = len(rows) - before
@@ -83,6 +87,12 @@ def write_split(
         )
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
     return shards, {name: table[:, place].copy() for place, name in enumerate(("shard", "offset", "size"))}
+
+
+def _while_small(file: _Digested, samples: Iterator[Sample]) -> Iterator[Sample]:
+    """Samples until a shard is full; none is taken that is not written."""
+    while file.size < BYTES and (sample := next(samples, None)) is not None:
+        yield sample
 
 
 def _write(file: _Digested, samples: Iterable[Sample], number: int) -> Iterator[tuple[int, int]]:

@@ -20,6 +20,7 @@ import torch
 from PIL import Image
 from small import ROOT
 
+from pipeline import tars
 from pipeline.data import DataSpec
 from pipeline.images import decode, encode_png
 from pipeline.intake import Kept, Lost, take
@@ -106,6 +107,28 @@ def test_shards_are_written_as_webdataset_writes_them(tmp_path: Path) -> None:
             text = json.dumps(sample.description, ensure_ascii=False).encode()
             writer.write({"__key__": f"{number:09d}", "png": sample.content, "json": text})
     assert (tmp_path / shard_file.file).read_bytes() == (tmp_path / "theirs.tar").read_bytes()
+
+
+def test_a_shard_is_closed_once_it_is_large_and_no_sample_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = [
+        Sample(bytes([number]) * length, "wav", {}) for number, length in enumerate([700, 9000, 10, 10, 5000, 1])
+    ]
+    (one,), _ = write_split(tmp_path, "whole", samples, 0)
+    monkeypatch.setattr(tars, "BYTES", 6000)
+    shards, places = write_split(tmp_path, "train", samples, 3)
+    assert [each.count for each in shards] == [2, 3, 1]  # a sample of 700 takes 512 + 1024 bytes, and 1024 beside it
+    assert one.count == 6
+    for number, (shard_number, offset, size) in enumerate(zip(*places.values(), strict=True)):
+        content = (tmp_path / shards[shard_number - 3].file).read_bytes()
+        assert content[offset : offset + size] == samples[number].content
+    assert [name for each in shards for name in names_in(tmp_path / each.file)] == names_in(tmp_path / one.file)
+
+
+def names_in(archive: Path) -> list[str]:
+    with tarfile.open(archive) as opened:
+        return opened.getnames()
 
 
 def test_shards_that_were_written_here_are_a_source_again(tmp_path: Path) -> None:
