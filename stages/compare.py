@@ -11,8 +11,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from pipeline.bundle.comparing import compare_bundles, is_bundle
 from pipeline.comparing import Pair, agreement, differences, sameness, table
-from pipeline.comparing_bundles import compare_bundles, is_bundle
 from pipeline.embeddings import Embeddings
 from pipeline.rounding import rounded
 from pipeline.shards import read_card, sha256

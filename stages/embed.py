@@ -25,7 +25,7 @@ from stages import output_folder, output_of, read_json, refusal_before, run, spe
 def main(arguments: list[str]) -> None:
     """Write the vectors and labels of one spec, or with options those of whatever the options name."""
     if any(argument.startswith("-") for argument in arguments):  # no stage of the pipeline, so none of its dependencies
-        import_module("pipeline.bundle_embedding").main(arguments)
+        import_module("pipeline.bundle.embedding").main(arguments)
         return
     parser = argparse.ArgumentParser(prog="python -m stages.embed", description=__doc__)
     parser.add_argument("name", help="a spec's name or path")

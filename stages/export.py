@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.audit.estimate import NotComputable
-from pipeline.bundle_writing import write_bundle
+from pipeline.bundle.writing import write_bundle
 from pipeline.drift import summary
 from pipeline.embeddings import Embeddings
 from pipeline.export import Export
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> None:
     space: LatentSpace = read_section(path, "space", LatentSpace)
     words: Export = read_section(path, "export", Export)
     if words.onnx:
-        from pipeline.bundle_graph import refuse_without_packages
+        from pipeline.bundle.graph import refuse_without_packages
 
         refuse_without_packages()
     shards = Shards(output_of("shard", read_yaml(path)["data"]))

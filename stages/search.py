@@ -11,10 +11,10 @@ import argparse
 from pathlib import Path
 
 from pipeline.bundle import Bundle, load
-from pipeline.bundle_input import items
-from pipeline.bundle_reading import Raw, on_canvas
-from pipeline.bundle_stored import described_vectors, read_vectors
-from pipeline.bundle_vectors import Vectors
+from pipeline.bundle.input import items
+from pipeline.bundle.reading import Raw, on_canvas
+from pipeline.bundle.stored import described_vectors, read_vectors
+from pipeline.bundle.vectors import Vectors
 from pipeline.contact_sheet import Entry, contact_sheet
 from pipeline.folders import replaced
 from pipeline.images import Pixels
@@ -64,7 +64,7 @@ def _found(
     if index is None:
         rows, similar = bundle.neighbors(query, gallery, k)
     else:
-        from pipeline.bundle_search import search_index, write_index
+        from pipeline.bundle.search import search_index, write_index
 
         if not index.exists():
             index.parent.mkdir(parents=True, exist_ok=True)

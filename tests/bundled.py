@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from small import TRAINING, pictures, space
 
-from pipeline.bundle_writing import write_bundle
+from pipeline.bundle.writing import write_bundle
 from pipeline.images import Input, Pixels, fit_image
 from pipeline.network import Network, described_network
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.bundle import load
-from pipeline.bundle_card import identity
+from pipeline.bundle.card import identity
 from pipeline.spec import Refusal
 
 FILES = ("card.json", "encoder.safetensors", "projection.safetensors")

@@ -17,9 +17,9 @@ from safetensors.torch import load_file, save_file
 from small import pictures
 
 from pipeline.bundle import load
-from pipeline.bundle_card import FORMAT, card_text, identity
-from pipeline.bundle_weights import weight_digest
-from pipeline.bundle_writing import write_bundle
+from pipeline.bundle.card import FORMAT, card_text, identity
+from pipeline.bundle.weights import weight_digest
+from pipeline.bundle.writing import write_bundle
 from pipeline.network import Network
 from pipeline.spec import Refusal, canonical
 

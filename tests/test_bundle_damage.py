@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small import ROOT, pictures
 
-from pipeline.bundle_card import identity, parse_card
-from pipeline.bundle_weights import packed, unpacked
+from pipeline.bundle.card import identity, parse_card
+from pipeline.bundle.weights import packed, unpacked
 from pipeline.spec import Refusal
 
 SAMPLE = pictures([(16, 12), (9, 20)], 3)

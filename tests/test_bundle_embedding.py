@@ -15,9 +15,11 @@ from bundled import bundled, saved
 from small import pictures, sharded
 from test_stages import Call, call, place  # noqa: F401
 
-from pipeline import bundle_embedding, bundle_input, bundle_parts
+from pipeline.bundle import embedding as bundle_embedding
+from pipeline.bundle import input as bundle_input
 from pipeline.bundle import load
-from pipeline.bundle_stored import described_vectors, read_vectors
+from pipeline.bundle import parts as bundle_parts
+from pipeline.bundle.stored import described_vectors, read_vectors
 from pipeline.spec import Refusal
 
 IMAGES = pictures([(16, 12), (30, 40), (5, 9), (1, 1), (16, 16), (33, 12)], 3)

@@ -14,9 +14,9 @@ import pytest
 from bundled import bundled, canvases, card, h_and_z
 from small import ROOT, pictures
 
-from pipeline import bundle_graph
+from pipeline.bundle import graph as bundle_graph
 from pipeline.bundle import load
-from pipeline.bundle_graph import PACKAGES, refuse_without_packages
+from pipeline.bundle.graph import PACKAGES, refuse_without_packages
 from pipeline.network import Network
 from pipeline.spec import Refusal
 

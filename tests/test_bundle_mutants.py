@@ -16,14 +16,14 @@ from mutants import Mutant, Wrong, applied, broken_in
 from small import pictures
 
 from pipeline.bundle import load
-from pipeline.bundle_embedding import embed_input
-from pipeline.bundle_input import items, parts
-from pipeline.bundle_parts import is_there, write_part
-from pipeline.bundle_reading import on_canvas
-from pipeline.bundle_stored import read_vectors
-from pipeline.bundle_vectors import nearest
-from pipeline.bundle_weights import packed, unpacked
-from pipeline.bundle_writing import write_bundle
+from pipeline.bundle.embedding import embed_input
+from pipeline.bundle.input import items, parts
+from pipeline.bundle.parts import is_there, write_part
+from pipeline.bundle.reading import on_canvas
+from pipeline.bundle.stored import read_vectors
+from pipeline.bundle.vectors import nearest
+from pipeline.bundle.weights import packed, unpacked
+from pipeline.bundle.writing import write_bundle
 from pipeline.spec import Refusal, canonical
 
 Law = Callable[[Path], object]
@@ -131,56 +131,56 @@ WRONG = (
     ),
     Wrong(
         "an edited space keeps its identity",
-        "pipeline.bundle_card",
+        "pipeline.bundle.card",
         'if card["identity"] != identity(card):',
         "if False:",
         stale,
     ),
     Wrong(
         "the identity leaves the weights out",
-        "pipeline.bundle_card",
+        "pipeline.bundle.card",
         "for name in OF_IDENTITY}",
         'for name in OF_IDENTITY if name != "weights"}',
         weights_only,
     ),
     Wrong(
         "tensors of any shape are taken",
-        "pipeline.bundle_weights",
+        "pipeline.bundle.weights",
         "if found != wanted:",
         "if False:",
         shapes,
     ),
     Wrong(
         "h is compared as it is",
-        "pipeline.bundle_encoder",
+        "pipeline.bundle.encoder",
         "z: Tensor = self.network.projection(h)",
         "z: Tensor = h",
         z_of,
     ),
     Wrong(
         "vectors of two spaces are compared",
-        "pipeline.bundle_encoder",
+        "pipeline.bundle.encoder",
         "if vectors.identity != self.identity:",
         "if False:",
         mixed,
     ),
     Wrong(
         "the later of equal neighbours comes first",
-        "pipeline.bundle_vectors",
+        "pipeline.bundle.vectors",
         "near = np.flatnonzero(row >= at_least)",
         "near = np.flatnonzero(row >= at_least)[::-1]",
         ties,
     ),
     Wrong(
         "a picture that cannot be read vanishes",
-        "pipeline.bundle_parts",
+        "pipeline.bundle.parts",
         "refused.append(Refused(item.name, outcome.reason, outcome.detail))",
         "pass",
         accounted,
     ),
     Wrong(
         "a part of changed files is taken over",
-        "pipeline.bundle_parts",
+        "pipeline.bundle.parts",
         '["key"] == part.key)',
         '["key"] != "")',
         changed,

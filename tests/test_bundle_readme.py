@@ -15,8 +15,8 @@ from PIL import Image, ImageOps
 from small import pictures
 from test_bundle_graph import needed
 
-from pipeline.bundle_examples import picture
-from pipeline.bundle_reading import on_canvas
+from pipeline.bundle.examples import picture
+from pipeline.bundle.reading import on_canvas
 from pipeline.images import Input
 
 IMAGES = pictures([(16, 20), (30, 7)], 3, seed=5)

@@ -17,10 +17,10 @@ from small import pictures
 from test_stages import Call, call, place  # noqa: F401
 
 from pipeline.bundle import load
-from pipeline.bundle_stored import read_vectors
-from pipeline.bundle_transformer import BundleTransformer
-from pipeline.bundle_vectors import Vectors
-from pipeline.bundle_writing import write_bundle
+from pipeline.bundle.stored import read_vectors
+from pipeline.bundle.transformer import BundleTransformer
+from pipeline.bundle.vectors import Vectors
+from pipeline.bundle.writing import write_bundle
 from pipeline.spec import Refusal
 
 IMAGES = pictures([(16, 12)] * 40, 3, seed=2)
@@ -127,7 +127,7 @@ def test_an_index_has_the_metric_of_the_card_and_tells_its_recall(embedded: Call
 @pytest.mark.parametrize("metric", ["dot", "euclidean", "squared_euclidean"])
 def test_an_index_of_every_metric_agrees_with_exact_search(tmp_path: Path, metric: str) -> None:
     pytest.importorskip("faiss")
-    from pipeline.bundle_search import search_index, write_index
+    from pipeline.bundle.search import search_index, write_index
 
     triplet = {"objective": {"kind": "triplet", "margin": 0.2}, "temperature": None}
     bundle = load(
@@ -164,7 +164,7 @@ def test_a_search_that_cannot_be_is_one_line(embedded: Call, arguments: tuple[st
 
 def test_an_index_of_another_space_or_a_damaged_one_is_refused(embedded: Call) -> None:
     pytest.importorskip("faiss")
-    from pipeline.bundle_search import search_index
+    from pipeline.bundle.search import search_index
 
     assert search(embedded, "--index", "index")[0] == 0
     other = load(bundled(Path("other"), card(seed=4))[0])
@@ -189,7 +189,7 @@ def test_an_index_of_other_vectors_gives_no_names_of_these(embedded: Call) -> No
 
 def test_an_index_that_reaches_too_few_says_so(tmp_path: Path) -> None:
     pytest.importorskip("faiss")
-    from pipeline.bundle_search import search_index, write_index
+    from pipeline.bundle.search import search_index, write_index
 
     bundle = load(bundled(tmp_path / "b")[0])
     signs = np.repeat([[1.0], [-1.0]], 250, axis=0)  # two heaps of equal vectors: the graph joins no more than one

@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 from small import pictures
 
 from pipeline.bundle import Bundle, Vectors, load
-from pipeline.bundle_vectors import distances, nearest, similarities
+from pipeline.bundle.vectors import distances, nearest, similarities
 from pipeline.metrics import Metric
 from pipeline.spec import Refusal
 
@@ -90,7 +90,7 @@ def test_equal_similarities_are_in_the_order_of_the_gallery(
 
 @given(st.integers(1, 40), st.integers(1, 40))
 def test_blocks_change_nothing(rows: int, columns: int) -> None:
-    from pipeline import bundle_vectors as module
+    from pipeline.bundle import vectors as module
 
     random = np.random.default_rng(rows * 100 + columns)
     a, b = (random.normal(size=(size, 5)).astype(np.float32) for size in (rows, columns))

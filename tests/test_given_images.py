@@ -19,7 +19,7 @@ from test_stages import CHAIN, Call, call, place, ran  # noqa: F401
 
 from pipeline.audio import Audio
 from pipeline.bundle import load
-from pipeline.bundle_writing import write_bundle
+from pipeline.bundle.writing import write_bundle
 from pipeline.given_encoder import Preprocessing, open_encoder
 from pipeline.given_pictures import _of_bundle
 from pipeline.spec import Refusal

@@ -22,7 +22,7 @@ from ruamel.yaml import YAML
 from small import DATA, ROOT, SPACE, TRAINING, whole
 
 import stages
-from pipeline.bundle_graph import PACKAGES
+from pipeline.bundle.graph import PACKAGES
 from pipeline.spec import parse, read_yaml
 from pipeline.specification import Specification
 

@@ -93,7 +93,7 @@ def agreement(folder: Path, network: Any, files: list[Path]) -> dict[str, Any]:
     from test_bundle_readme import examples
 
     from pipeline.bundle import load
-    from pipeline.bundle_reading import as_input, on_canvas
+    from pipeline.bundle.reading import as_input, on_canvas
 
     bundle = load(folder)
     canvases = [on_canvas(path, bundle.input) for path in files]

@@ -15,7 +15,7 @@ import torch
 from small import ROOT, TRAINING, pictures, sharded, space, trained, training, whole
 
 from pipeline.bundle import load
-from pipeline.bundle_writing import write_bundle
+from pipeline.bundle.writing import write_bundle
 from pipeline.keys import Keys
 from pipeline.network import build_network
 from pipeline.spec import Refusal, SpecError, parse

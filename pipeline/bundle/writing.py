@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.bundle_card import CARD, FORMAT, GRAPH, PROJECTION, README, WEIGHTS, card_text, identity
-from pipeline.bundle_readme import model_card
-from pipeline.bundle_weights import packed, weight_digest
+from pipeline.bundle.card import CARD, FORMAT, GRAPH, PROJECTION, README, WEIGHTS, card_text, identity
+from pipeline.bundle.readme import model_card
+from pipeline.bundle.weights import packed, weight_digest
 from pipeline.images import Pixels
 from pipeline.network import Network
 from pipeline.spec import canonical
@@ -55,7 +55,7 @@ def write_bundle(
     }
     whole["identity"] = identity(whole)
     if graph_on is not None:
-        from pipeline.bundle_graph import write_graph
+        from pipeline.bundle.graph import write_graph
 
         content = write_graph(network.eval(), whole, graph_on)
         (folder / GRAPH).write_bytes(content)

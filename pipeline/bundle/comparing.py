@@ -14,11 +14,11 @@ import numpy as np
 from ruamel.yaml import YAML
 
 from pipeline.bundle import Bundle, load
-from pipeline.bundle_card import CARD, of_identity
-from pipeline.bundle_encoder import BATCH
-from pipeline.bundle_input import items
-from pipeline.bundle_reading import on_canvas
-from pipeline.bundle_vectors import Layer
+from pipeline.bundle.card import CARD, of_identity
+from pipeline.bundle.encoder import BATCH
+from pipeline.bundle.input import items
+from pipeline.bundle.reading import on_canvas
+from pipeline.bundle.vectors import Layer
 from pipeline.comparing import SAMPLES, Pair, agreement, differences, sameness
 from pipeline.images import Pixels
 from pipeline.sources import Record

@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pipeline.bundle import Bundle, load
-from pipeline.bundle_reading import Raw
-from pipeline.bundle_vectors import Layer, Rows
+from pipeline.bundle.reading import Raw
+from pipeline.bundle.vectors import Layer, Rows
 from pipeline.spec import Refusal
 
 

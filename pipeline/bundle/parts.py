@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.bundle_encoder import BATCH, Bundle
-from pipeline.bundle_input import Part
-from pipeline.bundle_vectors import Layer, Rows
+from pipeline.bundle.encoder import BATCH, Bundle
+from pipeline.bundle.input import Part
+from pipeline.bundle.vectors import Layer, Rows
 from pipeline.images import Pixels
 from pipeline.intake import Lost
 from pipeline.ledger import Ledger

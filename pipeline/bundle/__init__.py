@@ -1,6 +1,6 @@
-"""What leaves the pipeline, opened: ``load`` gives an encoder with its card (``pipeline.bundle_encoder``).
+"""What leaves the pipeline, opened: ``load`` gives an encoder with its card (``pipeline.bundle.encoder``).
 
-A bundle is a folder that holds no code and no pickle (``pipeline.bundle_writing`` writes it). The card says what the
+A bundle is a folder that holds no code and no pickle (``pipeline.bundle.writing`` writes it). The card says what the
 network is; it is built without weights, and takes those of the file only if names, types, shapes and digest are the
 card's. So nothing is executed, and memory is bounded by the architecture.
 """
@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from pipeline.bundle_card import CARD, CARD_LIMIT, GRAPH, PROJECTION, WEIGHTS, Described, described, parse_card, part
-from pipeline.bundle_encoder import Bundle
-from pipeline.bundle_files import Read, digest_of_file, reader
-from pipeline.bundle_vectors import Vectors
-from pipeline.bundle_weights import largest, unpacked, weight_digest
+from pipeline.bundle.card import CARD, CARD_LIMIT, GRAPH, PROJECTION, WEIGHTS, Described, described, parse_card, part
+from pipeline.bundle.encoder import Bundle
+from pipeline.bundle.files import Read, digest_of_file, reader
+from pipeline.bundle.vectors import Vectors
+from pipeline.bundle.weights import largest, unpacked, weight_digest
 from pipeline.encoders.structure import on_meta
 from pipeline.modalities import Held
 from pipeline.network import Network

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline.bundle_card import GRAPH, WEIGHTS
+from pipeline.bundle.card import GRAPH, WEIGHTS
 
 MODES = {1: "L", 3: "RGB"}
 
@@ -132,7 +132,7 @@ def _fine_tuned(card: dict[str, Any]) -> str:
     return f"""
 import torch
 from pipeline.bundle import load
-from pipeline.bundle_reading import as_input, on_canvas
+from pipeline.bundle.reading import as_input, on_canvas
 
 paths, labels = ["a.png", "b.png"], torch.tensor([0, 1])
 space = load(".")

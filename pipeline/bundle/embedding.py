@@ -18,11 +18,11 @@ from typing import Any
 from tqdm import tqdm
 
 from pipeline.bundle import Bundle, load
-from pipeline.bundle_decoding import on_canvases
-from pipeline.bundle_input import Part, items, parts
-from pipeline.bundle_parts import accounted, described_part, is_there, part_file, settled, values_of, write_part
-from pipeline.bundle_stored import FORMS, Stored, refuse_without_packages, write_vectors
-from pipeline.bundle_vectors import Layer
+from pipeline.bundle.input import Part, items, parts
+from pipeline.bundle.parts import accounted, described_part, is_there, part_file, settled, values_of, write_part
+from pipeline.bundle.stored import FORMS, Stored, refuse_without_packages, write_vectors
+from pipeline.bundle.vectors import Layer
+from pipeline.decoding import on_canvases
 from pipeline.images import Pixels
 from pipeline.intake import Lost, judged
 from pipeline.ledger import Ledger

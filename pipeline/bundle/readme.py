@@ -1,7 +1,7 @@
 """The README.md of a bundle: a Hugging Face model card, written from the latent card and nothing else.
 
 It says in words what the space ignores, what it keeps and how two vectors are compared, shows accepted findings at the
-top, and has an example for each way to run the encoder (``pipeline.bundle_examples``). Front matter:
+top, and has an example for each way to run the encoder (``pipeline.bundle.examples``). Front matter:
 https://huggingface.co/docs/hub/model-cards.
 """
 
@@ -11,8 +11,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline.bundle_card import CARD, GRAPH, PROJECTION, WEIGHTS
-from pipeline.bundle_examples import examples
+from pipeline.bundle.card import CARD, GRAPH, PROJECTION, WEIGHTS
+from pipeline.bundle.examples import examples
 from pipeline.modalities import contract_of
 from pipeline.samples import several
 

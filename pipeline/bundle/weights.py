@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from pipeline.bundle_card import CARD_LIMIT
+from pipeline.bundle.card import CARD_LIMIT
 from pipeline.spec import Refusal, nearest
 
 HEADER_LIMIT = 2 * CARD_LIMIT + 2**22

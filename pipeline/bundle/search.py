@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.bundle_encoder import Bundle
-from pipeline.bundle_files import digest_of_file
-from pipeline.bundle_vectors import Rows, Vectors, as_tensor
-from pipeline.bundle_weights import weight_digest
+from pipeline.bundle.encoder import Bundle
+from pipeline.bundle.files import digest_of_file
+from pipeline.bundle.vectors import Rows, Vectors, as_tensor
+from pipeline.bundle.weights import weight_digest
 from pipeline.spec import Refusal
 
 INDEX, ABOUT = "index.faiss", "index.json"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.bundle_vectors import Layer, Rows, Vectors
+from pipeline.bundle.vectors import Layer, Rows, Vectors
 from pipeline.spec import Refusal, nearest
 
 FORMS = (".parquet", ".npy")

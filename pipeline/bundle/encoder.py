@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from pipeline import metrics
-from pipeline.bundle_reading import Raw, as_input, is_one, on_canvas
-from pipeline.bundle_vectors import Layer, Rows, Vectors, as_tensor, distances, nearest, similarities
+from pipeline.bundle.reading import Raw, as_input, is_one, on_canvas
+from pipeline.bundle.vectors import Layer, Rows, Vectors, as_tensor, distances, nearest, similarities
 from pipeline.modalities import Modality
 from pipeline.network import Network
 from pipeline.spec import Refusal

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pipeline.bundle_card import CARD
+from pipeline.bundle.card import CARD
 from pipeline.spec import Refusal, nearest
 
 BLOCK = 2**22
