@@ -21,9 +21,9 @@ from pipeline.audit.estimate import NotComputable, not_computable
 from pipeline.audit.similarity import negative_similarity
 from pipeline.audit.sphere import uniformity
 from pipeline.auditing import measure_rows, measure_views
-from pipeline.auditing_pairs import FALSE, MEASURES
-from pipeline.auditing_report import Report, tried
-from pipeline.curation_lists import Space
+from pipeline.auditing.pairs import FALSE, MEASURES
+from pipeline.auditing.report import Report, tried
+from pipeline.curation.lists import Space
 from pipeline.embeddings import Embeddings, unusable
 from pipeline.given_rows import Given, Rows
 from pipeline.neighbours import unit

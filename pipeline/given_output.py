@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.curating import write_curation
+from pipeline.curation.writing import write_curation
 from pipeline.folders import replaced
 from pipeline.given_measures import curated
 from pipeline.given_rows import Given

@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> None:
         write_refusal("audit", path.stem, refused)
         return
     from pipeline.auditing import measure_layer
-    from pipeline.auditing_report import Report
+    from pipeline.auditing.report import Report
 
     embeddings, report = Embeddings(source), Report()
     for layer in LAYERS:
@@ -88,8 +88,8 @@ def transformed(path: Path, audit: Audit, embeddings: Embeddings) -> Found:
 
 def curate(path: Path, embeddings: Embeddings, folder: Path) -> None:
     """Write the lists of samples that a person should look at."""
-    from pipeline.curating import write_curation
-    from pipeline.curation_lists import Space
+    from pipeline.curation.lists import Space
+    from pipeline.curation.writing import write_curation
     from pipeline.shard_names import Names
     from pipeline.shards import Shards
 

@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> None:
             print(shlex.join(command) if each.reason is None else f"# {each.label} cannot be left out: {each.reason}")
         return
     content, back = _trained(path, made)
-    from pipeline.leaving_out_figures import table
+    from pipeline.leaving_out.figures import table
     from pipeline.rounding import rounded
 
     with output_folder("leave_one_out", name) as folder:
@@ -60,7 +60,7 @@ def experiment(name: str, variant: Variant) -> str:
 def _trained(path: Path, made: list[Variant]) -> tuple[list[dict[str, Any]], bool]:
     """Run every experiment: its rows of the table, and whether the experiments are in the repository now."""
     from pipeline.experiments import Clone
-    from pipeline.leaving_out_figures import beside, sentence
+    from pipeline.leaving_out.figures import beside, sentence
 
     name, probe = path.stem, read_section(path, "probe", Probe)
     content: list[dict[str, Any]] = []
@@ -92,8 +92,8 @@ def _answered(clone: Path, path: Path, probe: Probe) -> Any:
     """Which test images the space that stands in the clone answers right, or why it has none."""
     from pipeline.audit.estimate import NotComputable
     from pipeline.embeddings import Embeddings
-    from pipeline.leaving_out_figures import answers
-    from pipeline.leaving_out_views import moved_vectors
+    from pipeline.leaving_out.figures import answers
+    from pipeline.leaving_out.views import moved_vectors
     from pipeline.machine import read_machine, settle
     from pipeline.space import LatentSpace
 

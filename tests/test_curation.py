@@ -13,9 +13,9 @@ from PIL import Image
 from sklearn.neighbors import NearestNeighbors
 
 from pipeline.contact_sheet import SIDE, Entry, contact_sheet, fitted
-from pipeline.curating import write_curation
 from pipeline.curation import false_negatives, near_duplicates, nearest_sorted, outliers, suspicious_labels
-from pipeline.curation_lists import Space
+from pipeline.curation.lists import Space
+from pipeline.curation.writing import write_curation
 from pipeline.images import thumbnail
 from pipeline.neighbours import unit
 

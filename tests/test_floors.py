@@ -10,7 +10,18 @@ from closure import ROOT, imported
 GROUND = {"spec", "keys", "parallel", "candidates", "samples"}
 ALONE = {"metrics", "temperature", "projections", "targets", "queue", "optimizers", "neighbours", "rounding"}
 """One-file families, and plain functions that families share."""
-NO_FAMILIES = {"report", "gallery", "check", "achieved", "modalities", "bundle"}
+NO_FAMILIES = {
+    "report",
+    "gallery",
+    "check",
+    "achieved",
+    "modalities",
+    "bundle",
+    "auditing",
+    "probing",
+    "leaving_out",
+    "curation",
+}
 """Packages of floor 2."""
 FAMILIES = {path.parent.name for path in (ROOT / "pipeline").glob("*/__init__.py")} - NO_FAMILIES | ALONE
 ALLOWED = {

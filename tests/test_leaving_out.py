@@ -19,7 +19,7 @@ from test_end_to_end import CHANGES, Repository
 from test_stages import Call, call, mine, place, write  # noqa: F401
 
 from pipeline.leaving_out import hydra, variants
-from pipeline.leaving_out_figures import beside, sentence, table
+from pipeline.leaving_out.figures import beside, sentence, table
 from pipeline.spec import parse, read_yaml
 from pipeline.specification import Specification
 

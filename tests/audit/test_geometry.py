@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import auditing, auditing_pairs, auditing_rows
+from pipeline import auditing
 from pipeline.audit import BY_COLUMN, GEOMETRY, Audit, range_of
 from pipeline.audit.false_negatives import chance
 from pipeline.auditing import measure_layer, measure_rows, measure_views
-from pipeline.auditing_report import Report, choose
+from pipeline.auditing import pairs as auditing_pairs
+from pipeline.auditing import rows as auditing_rows
+from pipeline.auditing.report import Report, choose
 from pipeline.embeddings import Embeddings
 from pipeline.neighbours import nearest_others
 from pipeline.rounding import rounded

@@ -135,9 +135,8 @@ def test_an_unknown_measure_offers_the_nearest(name, offer):
 
 
 def test_the_names_of_probe_figures_are_those_that_the_probes_write():
-    assert probed.OF_CLASSES == probes.PROBES
     assert probed.LAYERS == probes.LAYERS
-    every = (*probes.PROBES, "few_1", "few_99", "r2", "mae")
+    every = (*probed.OF_CLASSES, "few_1", "few_99", "r2", "mae")
     names = [f"probe.x.{each}.{layer}" for each in every for layer in probes.LAYERS]
     assert all(column_of(name + end) == "x" for name in names for end in ("", ".view0"))
     assert set(probes.SPLITS) == {"test", "view0"}

@@ -69,9 +69,9 @@ def ours(rows: int, dimensions: int) -> dict[str, Any]:
     """Every measure of the audit that needs no re-encoding, of one layer."""
     from pipeline.audit import Audit
     from pipeline.auditing import MOST, SPLIT, choose, measure_views
-    from pipeline.auditing_report import Report, Vectors
-    from pipeline.auditing_rows import measure_classes, measure_neighbours
-    from pipeline.auditing_spectra import measure_spectrum
+    from pipeline.auditing.report import Report, Vectors
+    from pipeline.auditing.rows import measure_classes, measure_neighbours
+    from pipeline.auditing.spectra import measure_spectrum
 
     x, first, second, labels = data(rows, dimensions)
     audit = Audit(samples=PAIRS, neighbours=10, purity_at=(1, 5, 20, NEAREST), thresholds=(), accept=())

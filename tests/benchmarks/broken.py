@@ -168,7 +168,7 @@ def measured(given: argparse.Namespace, name: str, of: Set, encoder: str) -> dic
     from pipeline.achieved.looking import Networks
     from pipeline.audit import Audit
     from pipeline.auditing import measure_layer
-    from pipeline.auditing_report import Report
+    from pipeline.auditing.report import Report
     from pipeline.embeddings import Embeddings
     from pipeline.encoding import embed_splits
     from pipeline.rounding import rounded

@@ -9,6 +9,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_absolute_error, r2_score
 from sklearn.preprocessing import StandardScaler
 
+from pipeline.audit.probed import OF_CLASSES
 from pipeline.embeddings import Embeddings
 from pipeline.probes import LAYERS, SPLITS, Probe
 from pipeline.probes.linear import fit_linear
@@ -96,7 +97,7 @@ def test_every_label_layer_split_probe_and_control_has_its_row(place, capsys):
     found = figures()
     places = [(layer, split, None) for layer in LAYERS for split in SPLITS]
     places += [("h", split, "shuffled labels") for split in SPLITS]
-    expected = {(*where, each) for where in places for each in ("knn", "linear", "few_1", "few_10")}
+    expected = {(*where, each) for where in places for each in (*OF_CLASSES, "few_1", "few_10")}
     assert {(row["layer"], row["split"], row["control"], row["probe"]) for row in found["rows"]} == expected
     assert len(found["rows"]) == len(expected)
     assert {(row["layer"], row["split"], row["control"]) for row in found["numbers"]} == set(places)

@@ -1,8 +1,8 @@
 """Floor 2: every measure of one embedded space, by name, each with its interval or with the reason why it has no value.
 
 Positives are the rows (view0_i, view1_i), negatives other rows of a bounded sample of the test images
-(``pipeline.auditing_pairs``); spectrum, neighbours, clusters and classes are of the test images as they are
-(``pipeline.auditing_rows``). Beside them stand the spectra of the other splits: a rank that differs between train and
+(``pipeline.auditing.pairs``); spectrum, neighbours, clusters and classes are of the test images as they are
+(``pipeline.auditing.rows``). Beside them stand the spectra of the other splits: a rank that differs between train and
 test, or between unmoved and moved images, says that the space is not the same there.
 """
 
@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeline.audit import Audit
-from pipeline.auditing_pairs import measure_pairs
-from pipeline.auditing_report import Codes, Report, Rows, Vectors, choose
-from pipeline.auditing_rows import measure_classes, measure_neighbours
-from pipeline.auditing_spectra import measure_spectrum
+from pipeline.auditing.pairs import measure_pairs
+from pipeline.auditing.report import Codes, Report, Rows, Vectors, choose
+from pipeline.auditing.rows import measure_classes, measure_neighbours
+from pipeline.auditing.spectra import measure_spectrum
 from pipeline.embeddings import Embeddings
 
 MOST = 1 << 16

@@ -16,7 +16,7 @@ from pipeline.audit.hubness import antihubs, occurrences, skewness
 from pipeline.audit.k_means import k_means
 from pipeline.audit.local import anywhere, local_dimensions
 from pipeline.audit.purity import neighbour_purity
-from pipeline.auditing_report import SEED, Codes, Report, Vectors, choose, tried
+from pipeline.auditing.report import SEED, Codes, Report, Vectors, choose, tried
 from pipeline.embeddings import unusable
 from pipeline.neighbours import nearest_others
 

@@ -17,7 +17,7 @@ from pipeline.probes.intervals import CONFIDENCE, over_draws, wilson
 from pipeline.probes.knn import vote
 from pipeline.probes.linear import LinearProbe, fit
 from pipeline.probes.strata import few_labels, too_few
-from pipeline.probing_layer import SEED, Layer, Neighbours, Row
+from pipeline.probing.layer import SEED, Layer, Neighbours, Row
 
 Answers = dict[str, Codes | str]
 """For each split a class for every row, or why there is no answer."""

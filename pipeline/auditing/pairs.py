@@ -17,7 +17,7 @@ from pipeline.audit.pairs import walk
 from pipeline.audit.separation import Overlap, Sensitivity
 from pipeline.audit.similarity import BINS, Negatives, Similarities, positive_similarity, positives_of
 from pipeline.audit.sphere import alignment, uniformity
-from pipeline.auditing_report import Codes, Report, Rows, Vectors, tried
+from pipeline.auditing.report import Codes, Report, Rows, Vectors, tried
 
 BOTH = "view0, view1"
 FROM_WALK = ("negative_similarity", "overlap", "d_prime", "nearer_negatives", "info_nce_bound")

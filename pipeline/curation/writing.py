@@ -14,7 +14,7 @@ from typing import Any
 
 from pipeline.audit.estimate import NotComputable
 from pipeline.contact_sheet import Entry, contact_sheet
-from pipeline.curation_lists import (
+from pipeline.curation.lists import (
     Entries,
     Searched,
     Space,

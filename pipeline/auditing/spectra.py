@@ -9,7 +9,7 @@ from pipeline.audit.anisotropy import anisotropy
 from pipeline.audit.estimate import Estimate, NotComputable, not_computable
 from pipeline.audit.rankme import rankme
 from pipeline.audit.spectrum import spectrum
-from pipeline.auditing_report import Report, Vectors, tried
+from pipeline.auditing.report import Report, Vectors, tried
 from pipeline.embeddings import unusable
 
 RANKS = ("effective_rank", "participation_ratio", "dimensions_99")

@@ -15,7 +15,7 @@ from pipeline.parallel import Each
 from pipeline.probes import SPLITS, Probe
 from pipeline.probes.intervals import CONFIDENCE, explained, mean_error
 from pipeline.probes.ridge import RidgeProbe, fit_ridge
-from pipeline.probing_layer import SEED, Layer, Row
+from pipeline.probing.layer import SEED, Layer, Row
 
 Numbers = npt.NDArray[np.float64]
 

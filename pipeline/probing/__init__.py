@@ -13,9 +13,9 @@ from pathlib import Path
 from pipeline.embeddings import Column, Embeddings
 from pipeline.parallel import workers
 from pipeline.probes import Probe
-from pipeline.probing_classes import class_rows
-from pipeline.probing_layer import Layer, Row
-from pipeline.probing_numbers import number_rows
+from pipeline.probing.classes import class_rows
+from pipeline.probing.layer import Layer, Row
+from pipeline.probing.numbers import number_rows
 from pipeline.spec import Fault, SpecError, nearest
 
 
