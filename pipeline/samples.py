@@ -65,6 +65,18 @@ def drawn(pictures: Callable[[Tensor], Tensor], sample: Values) -> npt.NDArray[n
     return picture
 
 
+class Extent(NamedTuple):
+    """The values of samples as an encoder reads them."""
+
+    low: float
+    high: float
+    """between which they lie, or mostly lie"""
+    kept: bool
+    """whether views must keep within these; else any finite number will do"""
+    along: str
+    """what lies along the axes of a sample, in words"""
+
+
 class Unreadable(Exception):
     """A raw sample that cannot be used: ``reason`` to be counted by, ``detail`` to be read."""
 

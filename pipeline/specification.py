@@ -132,8 +132,8 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     if prior is not None and columns.get(prior) != "class":
         yield "space.objective.prior.column", f"no such label column of classes; {nearest(prior, classes)}"
     of_views = sorted({role.of(canvas.size) for role in space.roles()}, reverse=True)
-    for path, code in codes(space, "space") if modality(canvas.size) == "image" else ():
-        broken = next(filter(None, (broken_law(code, canvas.channels, *size) for size in of_views)), None)
+    for path, code in codes(space, "space"):
+        broken = next(filter(None, (broken_law(code, canvas, size) for size in of_views)), None)
         if broken is not None:
             yield f"{path}.{broken[0]}", broken[1]
     count = data.source.count()

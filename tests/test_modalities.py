@@ -1,7 +1,8 @@
 """The seam: a modality that the library has never heard of runs through every stage with a name in three unions.
 
 A copy of the library gets one folder more (``ticks``: text files of numbers, their contract, an invariance, their
-proofs) and the lines of LINES; nothing else of it is touched. Then every stage is run on such files, as a user runs it.
+proofs) and the lines of LINES; nothing else of it is touched. Then every stage is run on such files, as a user runs it,
+with an invariance of the user's own code, which no modality has to be told of.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ FAMILY = {
 from __future__ import annotations
 from typing import ClassVar, Literal, NamedTuple
 import numpy as np
-from pipeline.samples import Taken, Unreadable
+from pipeline.samples import Extent, Taken, Unreadable
 from pipeline.spec import Spec
 
 class Beats(NamedTuple):
@@ -66,6 +67,7 @@ class Ticks(Spec):
     levels: ClassVar[int] = 1
     exact: ClassVar[bool] = False
     kept: ClassVar[str] = "float32"
+    extent: ClassVar[Extent] = Extent(-1.0, 1.0, False, "numbers")
     channels: ClassVar[int] = 1
     @property
     def size(self): return Beats(self.count, 1)
@@ -123,6 +125,17 @@ class TicksProof:
     def raw_again(self, rows, side, smaller): return rows
 """,
 }
+LATER = """
+import torch
+
+class Later:
+    \"\"\"The user's own: what comes, comes so many numbers later, in a circle.\"\"\"
+    def draw(self, keys): return {"places": keys.integers("places", 0, 4)}
+    def apply(self, ticks, parameters, rate):
+        count = ticks.shape[-1]
+        source = (torch.arange(count, device=ticks.device) - parameters["places"][:, None]) % count
+        return ticks.gather(2, source[:, None].expand_as(ticks))
+"""
 STAGES = ("validate", "shard", "check", "pretrain", "embed", "probe", "audit", "judge", "export", "report")
 
 
@@ -159,16 +172,18 @@ def with_data(root: Path) -> None:
         "labels": ["label"],
     }
     encoder = {"kind": "small_1d", "widths": [8, 16], "kernels": [5, 3], "strides": [2, 2], "groups": 4}
+    own = {"kind": "code", "file": "mine/later.py", "name": "Later", "removes": ["onset"]}
+    (root / "mine").mkdir()
+    (root / "mine" / "later.py").write_text(LATER)
     spec = {
         **whole(data="ticks"),
-        "space": {**SPACE, "invariances": [{"kind": "louder", "amount": 0.5}], "preserves": ["label"]},
+        "space": {**SPACE, "invariances": [{"kind": "louder", "amount": 0.5}, own], "preserves": ["label"]},
         "check": CHECK,
         "training": {**TRAINING, "encoder": encoder},
         "audit": {**whole()["audit"], "samples": 100, "thresholds": []},
     }
     (root / "specs" / "data").mkdir(parents=True)
-    (root / "specs" / "none").write_text("")
-    index = {"data": {"ticks": {"raw": "raw"}}, "specs": {"ticks": {"data": "ticks", "files": "specs/none"}}}
+    index = {"data": {"ticks": {"raw": "raw"}}, "specs": {"ticks": {"data": "ticks", "files": "mine"}}}
     for name, content in (("ticks", spec), ("data/ticks", data), ("index", index)):
         with (root / "specs" / f"{name}.yaml").open("w") as file:
             YAML().dump(json.loads(json.dumps(content)), file)

@@ -35,6 +35,13 @@ SOUNDS = [
     {"kind": "time_shift", "ms": 20},
     {"kind": "gain", "db": 6},
     {"kind": "maybe", "probability": 0.5, "of": {"kind": "noise_at_snr", "snr": [10, 40]}},
+    {
+        "kind": "code",
+        "file": "mine/hum.py",
+        "name": "Hum",
+        "arguments": {"hertz": 50, "level": 0.05},
+        "removes": ["noise"],
+    },
 ]
 
 
@@ -129,7 +136,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         spec["export"]["onnx"] = name == "tones"
         dump(root / "specs" / f"{name}.yaml", spec)
     (root / "specs" / "none").write_text("")
-    index = {name: {"data": name, "files": "specs/none"} for name in data}
+    (root / "mine").mkdir()
+    shutil.copy(ROOT / "specs" / "examples" / "code" / "hum.py", root / "mine")
+    index = {name: {"data": name, "files": files} for name, files in (("tones", "mine"), ("courses", "specs/none"))}
     dump(root / "specs" / "index.yaml", {"data": {name: {"raw": name} for name in data}, "specs": index})
     of_data = (f"{stage}/{name}" for name in data for stage in STAGES)
     run_stages(root, ["validate/", *of_data, "report/"])
@@ -169,6 +178,28 @@ def test_a_bundle_embeds_raw_files_as_the_stage_did(root: Path, name: str, endin
     np.testing.assert_allclose(np.asarray(bundle.embed(files)), known[rows], atol=1e-4)
 
 
+def test_own_code_is_judged_as_any_invariance_and_a_bundle_does_without(root: Path) -> None:
+    from pipeline.bundle import load
+
+    findings = json.loads((root / "work/check/tones/findings.json").read_text())
+    of_code = {
+        each["finding"]: each for each in findings if each["invariance"] == "code" and each["preserved"] == "pitch"
+    }
+    assert of_code.keys() == {"erased", "merged", "transported"}
+    assert of_code["merged"]["figure"] is not None
+    achieved = json.loads((root / "work/audit/tones/achieved.json").read_text())
+    assert "code" in json.dumps(achieved)
+    waves = [np.sin(np.arange(2000, dtype=np.float32) / each) for each in (3, 5)]
+    known = np.asarray(load(root / "work/export/tones").embed(waves))
+    (root / "mine" / "hum.py").rename(root / "hum.py")
+    try:
+        bundle = load(root / "work/export/tones")
+        np.testing.assert_array_equal(np.asarray(bundle.embed(waves)), known)
+        assert bundle.card["space"]["invariances"][-1]["file"] == "mine/hum.py"
+    finally:
+        (root / "hum.py").rename(root / "mine" / "hum.py")
+
+
 def test_the_graph_of_a_sound_encoder_takes_waves(root: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
     from pipeline.shards import Shards
@@ -185,7 +216,7 @@ def test_an_image_invariance_on_sound_is_refused_with_its_path(root: Path, tmp_p
     spec["space"]["invariances"] = [{"kind": "shift", "pixels": 2}]
     spec["training"]["encoder"] = {"kind": "small", "widths": [8], "strides": [2], "groups": 4}
     dump(tmp_path / "specs/tones.yaml", spec)
-    for name in ("tones", "courses"):
+    for name in ("tones", "courses", "mine"):
         (tmp_path / name).mkdir()
     done = subprocess.run(
         [sys.executable, "-m", "stages.validate"],

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from pipeline.audio.decoding import Decoded, Sound, decode, judged, resampled
 from pipeline.audio.riff import encode_wave, whole_numbers
-from pipeline.samples import Taken, Values, Waveform, drawn
+from pipeline.samples import Extent, Taken, Values, Waveform, drawn
 from pipeline.spec import Refusal, Rule, Spec
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Audio(Spec):
     levels: ClassVar[int] = 1
     exact: ClassVar[bool] = False
     kept: ClassVar[str] = "float32"
+    extent: ClassVar[Extent] = Extent(-1.0, 1.0, False, "channels and time")  # above full scale is no fault
 
     def rules(self) -> Iterator[Rule]:
         if not 1 <= round(self.rate * self.seconds) <= LONGEST:

@@ -14,7 +14,7 @@ from PIL import Image
 from pydantic import Field
 
 from pipeline.images.decoding import NUMPY, Decoded, Pixels, decode, decode_array, encode_array, encode_png
-from pipeline.samples import Size, Taken, Values
+from pipeline.samples import Extent, Size, Taken, Values
 from pipeline.spec import Refusal, Rule, Spec
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class Input(Spec):
     levels: ClassVar[int] = 255
     exact: ClassVar[bool] = True
     kept: ClassVar[str] = "uint8"
+    extent: ClassVar[Extent] = Extent(0.0, 1.0, True, "channels and pixels")
 
     def rules(self) -> Iterator[Rule]:
         if self.range is not None and not self.range[0] < self.range[1]:

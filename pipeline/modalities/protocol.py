@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.samples import Size, Taken, Values
+from pipeline.samples import Extent, Size, Taken, Values
 
 if TYPE_CHECKING:
     from torch import Tensor  # decoding processes need no torch
@@ -29,6 +29,8 @@ class Modality(Protocol):
     """whether the canvas holds whole numbers, so that sums are exact"""
     kept: ClassVar[str]
     """the type of the canvas's numbers, as NumPy names it"""
+    extent: ClassVar[Extent]
+    """the values of S as an encoder reads it, and whether views keep within them"""
 
     @property
     def channels(self) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from pipeline.samples import Steps, Taken, Values, drawn
+from pipeline.samples import Extent, Steps, Taken, Values, drawn
 from pipeline.series.decoding import Numbers, decode
 from pipeline.spec import Refusal, Rule, Spec
 
@@ -46,6 +46,7 @@ class Series(Spec):
     levels: ClassVar[int] = 1
     exact: ClassVar[bool] = False
     kept: ClassVar[str] = "float32"
+    extent: ClassVar[Extent] = Extent(-1.0, 1.0, False, "channels and time")  # in whatever unit
 
     def rules(self) -> Iterator[Rule]:
         if self.names is not None and not self.names:

@@ -68,9 +68,11 @@ ImageInvariance = (
     | ColorMatrix
     | ChannelMix
     | Jpeg
-    | Code
 )
 """What may be declared of pictures."""
+
+OF_ANY = (Code, *get_args(Combinator))
+"""What may be declared of every modality: code of the user's own, and what is made of others."""
 
 OF_MODALITY: dict[str, tuple[type, ...]] = {
     "image": get_args(ImageInvariance),
@@ -79,7 +81,7 @@ OF_MODALITY: dict[str, tuple[type, ...]] = {
 }
 
 Invariance = Annotated[
-    ImageInvariance | Window | AudioInvariance | SeriesInvariance | Compose | Choose | Maybe | Repeat,
+    ImageInvariance | Window | AudioInvariance | SeriesInvariance | Code | Compose | Choose | Maybe | Repeat,
     Field(discriminator="kind"),
 ]
 """One thing that the space must ignore.
@@ -96,6 +98,7 @@ for _combinator in get_args(Combinator):  # made of invariances, so complete onl
 __all__ = [
     "FACTORS",
     "MEANINGS",
+    "OF_ANY",
     "OF_MODALITY",
     "OF_PICTURES",
     "SYNONYMS",
@@ -247,7 +250,8 @@ def misfit(invariance: Any, channels: int, size: Size) -> str | None:
         return next((f"{kind} {reason}" for kind, reason in reasons if reason), None)
     others = [name for name, kinds in OF_MODALITY.items() if isinstance(invariance, kinds)]
     if others and what not in others:
-        kinds = (kind.model_fields["kind"].default for kind in OF_MODALITY.get(what, ()) if issubclass(kind, Spec))
+        able = (*OF_MODALITY.get(what, ()), *OF_ANY)
+        kinds = (kind.model_fields["kind"].default for kind in able if issubclass(kind, Spec))
         return f"is for {' and '.join(others)}, and the data is {what}; known for it: {', '.join(sorted(kinds))}"
     if what == "image":
         return fault(invariance, channels, *size)

@@ -4,9 +4,12 @@ The class is constructed with ``arguments`` and has two methods, which the pipel
 invariance (``code_laws``):
 
 - ``draw(keys) -> dict``: what is random, drawn from ``keys`` alone (``keys.uniform("angle", -1, 1)``, ``keys.normal``,
-  ``keys.integers``): tensors (N, ...) by name, a row a picture;
-- ``apply(images, parameters) -> images``: a pure function of images (N,C,H,W) float32 in [0, 1] and of those tensors,
-  row by row; the result has the same shape and type and stays in [0, 1]: clamping is the class's own duty.
+  ``keys.integers``): tensors (N, ...) by name, a row a sample;
+- ``apply(samples, parameters) -> samples``: a pure function of the samples as an encoder reads them and of those
+  tensors, row by row; the result has the same shape and type, and keeps to the values that the modality asks for:
+  pictures (N,C,H,W) float32 stay in [0, 1], which is the class's own duty; of sounds and series (N,C,T) float32 any
+  finite number will do. Of what has a time axis it is told the rate, a second's samples or steps, as well:
+  ``apply(clips, parameters, rate)``.
 
 It may have ``at(strength)``: the same, weaker, from 0 (the identity) to 1 (itself). Without it a lower strength acts
 less often.
@@ -95,19 +98,20 @@ class Code(Spec):
         drawn = self.called(self.scaled(), "draw", keys)
         return {"acts": acts} | {f"drawn.{name}": values for name, values in drawn.items()}
 
-    def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
+    def apply(self, samples: Tensor, parameters: Parameters, rate: int | None = None) -> Tensor:
         rows = parameters["acts"].nonzero().flatten()
         if not len(rows):
-            return images
-        where = rows.to(images.device)
-        part = images.index_select(0, where).float().contiguous()  # a copy: what the code writes to it is lost
+            return samples
+        where = rows.to(samples.device)
+        part = samples.index_select(0, where).float().contiguous()  # a copy: what the code writes to it is lost
         drawn = {
-            name.removeprefix("drawn."): values[rows].to(images.device)
+            name.removeprefix("drawn."): values[rows].to(samples.device)
             for name, values in parameters.items()
             if name != "acts"
         }
-        changed = self.called(self.scaled(), "apply", part, drawn).to(images.dtype)
-        return changed if len(rows) == len(images) else images.index_copy(0, where, changed)
+        timed = () if rate is None else (rate,)
+        changed = self.called(self.scaled(), "apply", part, drawn, *timed).to(samples.dtype)
+        return changed if len(rows) == len(samples) else samples.index_copy(0, where, changed)
 
     def at(self, strength: float) -> Code:
         """The same at ``strength`` in [0, 1] of its own; 0 is the identity."""
@@ -115,6 +119,9 @@ class Code(Spec):
 
     def channels_fault(self, channels: int) -> str | None:
         return None  # code_laws tries it on the data's canvas
+
+    def size_fault(self, samples: int, rate: int) -> str | None:
+        return None
 
     def called(self, user: Any, method: str, *arguments: Any) -> Any:
         """Call a method of the user's object and look at what it returns.

@@ -98,7 +98,7 @@ def construct(file: str, name: str, arguments: Mapping[str, Any]) -> Any:
 
 
 def call(file: str, user: Any, method: str, *arguments: Any) -> Any:
-    """Call ``draw(keys)``, ``apply(images, parameters)`` or ``at(strength)``; what it returns is looked at.
+    """Call ``draw(keys)``, ``apply(samples, parameters, …)`` or ``at(strength)``; what it returns is looked at.
 
     Raises:
         Unusable: it raises, or what it returns has another form, shape, type or device, or is not finite.
@@ -109,13 +109,25 @@ def call(file: str, user: Any, method: str, *arguments: Any) -> Any:
     if method == "draw":
         reason = _unlike_parameters(result, arguments[0])
     elif method == "apply":
-        reason = _unlike_images(result, arguments[0])
+        reason = _unlike_samples(result, arguments[0])
     else:
         lacking = [name for name in METHODS if not callable(getattr(result, name, None))]
         reason = f"returns {_called(result)}, which has no method {lacking[0]}" if lacking else None
     if reason is not None:
         raise Unusable("name", f"{here}: {method} {reason}")
     return result
+
+
+def takes(user: Any, method: str, count: int) -> str | None:
+    """What a method takes where it cannot be called with ``count`` arguments: "keys, strength"; None where it can."""
+    try:
+        signature = inspect.signature(getattr(user, method))
+        signature.bind(*[None] * count)
+    except TypeError:
+        return ", ".join(map(str, signature.parameters.values())) or "nothing"
+    except ValueError:  # of what is not written in Python nothing is known
+        return None
+    return None
 
 
 def place(file: str, user: Any, method: str) -> str:
@@ -139,15 +151,15 @@ def _unlike_parameters(result: Any, keys: Keys) -> str | None:
     return None
 
 
-def _unlike_images(result: Any, images: Tensor) -> str | None:
+def _unlike_samples(result: Any, given: Tensor) -> str | None:
     if not isinstance(result, Tensor):
-        return f"returns {_called(result)}; return the changed images, a tensor"
-    if result.shape != images.shape:
-        return f"returns shape {tuple(result.shape)} for images {tuple(images.shape)}; return the same shape"
-    if result.dtype != images.dtype:
-        return f"returns {_short(result.dtype)} for {_short(images.dtype)} images; return the same type"
-    if result.device != images.device:
-        return f"returns images on {result.device} for images on {images.device}; work on the device of the images"
+        return f"returns {_called(result)}; return what it was given, changed, a tensor"
+    if result.shape != given.shape:
+        return f"returns shape {tuple(result.shape)}, given {tuple(given.shape)}; return the same shape"
+    if result.dtype != given.dtype:
+        return f"returns {_short(result.dtype)}, given {_short(given.dtype)}; return the same type"
+    if result.device != given.device:
+        return f"returns values on {result.device}, given {given.device}; work on the device of what it is given"
     if not bool(torch.isfinite(result).all()):
         return "returns values that are not finite (NaN or infinity); guard divisions, roots and logarithms"
     return None

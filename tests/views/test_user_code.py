@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,16 +15,23 @@ import test_view_laws as laws
 import torch
 from small import ROOT, TRAINING, pictures, sharded, space, trained, training, whole
 
+from pipeline.audio import Audio
 from pipeline.bundle import load
 from pipeline.bundle.writing import write_bundle
+from pipeline.images import Input
 from pipeline.keys import Keys
+from pipeline.modalities import Contract, Modality
 from pipeline.network import build_network
+from pipeline.samples import several
+from pipeline.series import Series
 from pipeline.spec import Refusal, SpecError, parse
 from pipeline.specification import all_faults, faults_of
-from pipeline.views import Choose, Code, CodeFault, Compose, Shift, draw_view, located
+from pipeline.views import Choose, Code, CodeFault, Compose, Maybe, Shift, Window, draw_view, located, misfit
+from pipeline.views.audio import Gain
 from pipeline.views.code_laws import broken_law
 
-VIGNETTE = ROOT / "specs" / "examples" / "code" / "vignette.py"
+CODE = ROOT / "specs" / "examples" / "code"
+VIGNETTE, HUM = CODE / "vignette.py", CODE / "hum.py"
 GOOD = """
 import torch
 
@@ -39,6 +47,55 @@ class Light:
 """
 DRAW = '        return {"light": keys.uniform("light", 1 - self.amount, 1.0)}'
 APPLY = '        return images * parameters["light"][:, None, None, None]'
+TIMED = GOOD.replace("images, parameters)", "images, parameters, rate)").replace("None, None, None]", "None, None]")
+"""The same of what has a time axis."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A modality, and small samples of it."""
+
+    contract: Modality
+    """of 3 channels"""
+    shape: str
+    """of 8 samples with one channel, as a message tells it"""
+
+    def of(self, text: str) -> str:
+        """Code of pictures, as it is written for this modality."""
+        if len(self.contract.shape) == 3:
+            return text
+        for old, new in (("images, parameters)", "images, parameters, rate)"), ("None, None, None]", "None, None]")):
+            text = text.replace(old, new)
+        return text.replace("(2, 3)", "2").replace("1, 1, 1)", "1, 1)")
+
+    def said(self, line: str) -> str:
+        """What is said of pictures, as it is said of this modality."""
+        whole = self.shape.replace(" 1, ", f" {self.contract.channels}, ", 1)
+        line = line.replace("(8, 1, 12, 12)", self.shape).replace("(8, 3, 12, 12)", whole)
+        line = line.replace("channels and pixels", self.contract.extent.along)
+        return line.replace("pictures", several(self.contract.word)).replace("picture", self.contract.word)
+
+
+def canvas(channels: int = 3, size: int = 12) -> Input:
+    return Input(height=size, width=size, channels=channels, fit="pad")
+
+
+def clip(channels: int = 3, seconds: float = 0.012) -> Audio:
+    rules = {"mix": "mean", "longer": "centre", "shorter": "centre"}
+    return parse({"kind": "audio", "rate": 8000, "seconds": seconds, "channels": channels, **rules}, Audio, "a.yaml")
+
+
+def series(channels: int = 3, steps: int = 96) -> Series:
+    rules = {"names": None, "layout": "time_first", "longer": "centre", "shorter": "hold"}
+    return parse({"kind": "series", "channels": channels, "steps": steps, "rate": 50, **rules}, Series, "a.yaml")
+
+
+KINDS = {
+    "pictures": Kind(canvas(), "(8, 1, 12, 12)"),
+    "sounds": Kind(clip(), "(8, 1, 96)"),
+    "series": Kind(series(), "(8, 1, 96)"),
+}
+every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
 @pytest.fixture
@@ -70,10 +127,14 @@ def rewritten(*changes: tuple[str, str]) -> str:
     return text
 
 
-def told(text: str, channels: int = 3, size: int = 12, **changes: Any) -> str:
+def law_broken(code: Code, contract: Modality) -> tuple[str, str] | None:
+    return broken_law(code, contract, contract.size)
+
+
+def told(text: str, contract: Modality = KINDS["pictures"].contract, **changes: Any) -> str:
     """What validation says of a file with this text: "FIELD: REMEDY"."""
     Path("mine/light.py").write_text(text)
-    broken = broken_law(code(**changes), channels, size, size)
+    broken = law_broken(code(**changes), contract)
     assert broken is not None
     assert "\n" not in broken[1]
     return ": ".join(broken)
@@ -81,9 +142,26 @@ def told(text: str, channels: int = 3, size: int = 12, **changes: Any) -> str:
 
 @pytest.mark.parametrize(("channels", "size"), [(1, 8), (3, 12), (13, 1), (3, 97)])
 def test_a_good_class_breaks_no_law(folder: Path, channels: int, size: int) -> None:
-    assert broken_law(code(), channels, size, size) is None
+    assert law_broken(code(), canvas(channels, size)) is None
     shipped = code(file=str(VIGNETTE), name="Vignette", arguments={"amount": 0.5})
-    assert broken_law(shipped, channels, size, size) is None or size == 1
+    assert law_broken(shipped, canvas(channels, size)) is None or size == 1
+
+
+@pytest.mark.parametrize("contract", [clip(1), clip(2, 0.5), clip(1, 1 / 8000), series(1, 1), series(13, 50)])
+def test_a_good_class_of_waves_breaks_no_law(folder: Path, contract: Modality) -> None:
+    (folder / "mine" / "light.py").write_text(TIMED)
+    assert law_broken(code(), contract) is None
+    shipped = code(file=str(HUM), name="Hum", arguments={"hertz": 50.0, "level": 0.05}, removes=["noise"])
+    assert law_broken(shipped, contract) is None
+
+
+def test_every_contract_says_which_values_its_views_keep() -> None:
+    contracts = [get_args(each)[0] for each in get_args(get_args(Contract)[0])]
+    assert {Input, Audio, Series} <= {*contracts}
+    for each in contracts:
+        assert each.extent.low < each.extent.high
+        assert each.extent.along
+        assert each.extent.kept == (each is Input), "an encoder of pictures is told that they lie in [0, 1]"
 
 
 BAD: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
@@ -147,20 +225,19 @@ BAD: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
     ),
     "another shape": (
         ((APPLY, "        return images[:, :1]"),),
-        "name: mine/light.py line 11: apply returns shape (8, 1, 12, 12) for images (8, 3, 12, 12); "
-        "return the same shape",
+        "name: mine/light.py line 11: apply returns shape (8, 1, 12, 12), given (8, 3, 12, 12); return the same shape",
     ),
     "another type": (
         ((APPLY, "        return images.double()"),),
-        "apply returns float64 for float32 images; return the same type",
+        "apply returns float64, given float32; return the same type",
     ),
     "another device": (
         ((APPLY, '        return images.to("meta")'),),
-        "apply returns images on meta for images on cpu; work on the device of the images",
+        "apply returns values on meta, given cpu; work on the device of what it is given",
     ),
     "nothing": (
         ((APPLY, "        pass"),),
-        "name: mine/light.py line 11: apply returns None; return the changed images, a tensor",
+        "name: mine/light.py line 11: apply returns None; return what it was given, changed, a tensor",
     ),
     "not a number": (
         ((APPLY, "        return ((images - images.mean((2, 3), keepdim=True)) / images.std((2, 3), keepdim=True))"),),
@@ -168,7 +245,7 @@ BAD: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
     ),
     "writing to the input": (
         ((APPLY, '        return images.mul_(parameters["light"][:, None, None, None])'),),
-        "apply writes to the images that it is given; return new ones (images.clone())",
+        "apply writes to the pictures that it is given; return new ones (clone them)",
     ),
     "writing to the parameters": (
         ((APPLY, '        return images * parameters["light"].mul_(0.5)[:, None, None, None]'),),
@@ -180,7 +257,7 @@ BAD: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
     ),
     "chance in apply": (
         ((APPLY, "        return images * torch.rand(len(images), 1, 1, 1)"),),
-        "apply gives other images for the same images and parameters; all that is random must be drawn in draw",
+        "apply gives other pictures for the same pictures and parameters; all that is random must be drawn in draw",
     ),
     "ignored parameters": (
         ((APPLY, "        return images.flip(-1)"),),
@@ -189,10 +266,6 @@ BAD: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
     "doing nothing": (
         ((APPLY, "        return images.clone()"),),
         "apply changes none of the tried pictures under 64 draws; take it out",
-    ),
-    "leaving [0, 1]": (
-        ((APPLY, '        return images * (1 + parameters["light"][:, None, None, None])'),),
-        "apply leaves [0, 1]: values from 0 to 1.9",
     ),
     "raising": (
         ((APPLY, '        return images * parameters["dark"]'),),
@@ -209,13 +282,53 @@ BAD: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
 }
 
 
+@every_kind
 @pytest.mark.parametrize(("changes", "line"), BAD.values(), ids=BAD)
-def test_a_bad_class_is_told_in_one_line(folder: Path, changes: tuple[tuple[str, str], ...], line: str) -> None:
-    assert line in told(rewritten(*changes))
+def test_a_bad_class_is_told_in_one_line(
+    folder: Path, changes: tuple[tuple[str, str], ...], line: str, kind: Kind
+) -> None:
+    assert kind.said(line) in told(kind.of(rewritten(*changes)), kind.contract)
+
+
+def test_only_pictures_stay_in_0_to_1(folder: Path) -> None:
+    text = rewritten((APPLY, '        return images * (1 + parameters["light"][:, None, None, None])'))
+    assert "apply leaves [0, 1]: values from 0 to 1.9" in told(text)
+    for name in ("sounds", "series"):
+        (folder / "mine" / "light.py").write_text(KINDS[name].of(text))
+        assert law_broken(code(), KINDS[name].contract) is None
+
+
+def test_what_has_a_time_axis_is_told_the_rate(folder: Path) -> None:
+    line = "name: mine/light.py line 11: apply is called with apply({}, parameters{}), and takes: images, parameters"
+    timeless = GOOD.replace("None, None, None]", "None, None]")
+    assert told(timeless, clip()) == line.format("clips", ", rate")
+    assert told(timeless, series()) == line.format("series", ", rate")
+    assert told(TIMED) == line.format("pictures", "") + ", rate"
+    (folder / "mine" / "light.py").write_text(TIMED.replace("return images *", "return rate + images *"))
+    for contract, rate in ((clip(), 8000), (series(), 50)):
+        view = draw_view(torch.zeros(2, 3, 96), [code()], keys(2), contract.size)
+        assert bool((view == rate).all())
+
+
+def test_code_goes_with_any_modality_and_inside_combinators(folder: Path) -> None:
+    (folder / "mine" / "light.py").write_text(TIMED)
+    mixed = Choose(of=(code(), Compose(of=(Gain(db=3), Maybe(of=code(), probability=0.5)))), weights=(1, 1))
+    for contract in (clip(2), series(2)):
+        assert misfit(code(), 2, contract.size) is None
+    assert misfit(mixed, 2, clip(2).size) is None
+    assert "gain is for audio" in str(misfit(mixed, 2, series(2).size))
+    waves = torch.rand(40, 2, 96)
+    view = draw_view(waves, [mixed], keys(40), clip(2).size)
+    assert torch.allclose(draw_view(waves[7:9], [mixed], keys(40).take([7, 8]), clip(2).size), view[7:9], atol=1e-6)
+    longer = [0.1 + torch.rand(2, 96 + extra) for extra in (0, 40, 400)]
+    share = draw_view(longer, [Window(), code()], keys(3), clip(2).size)
+    share /= draw_view(longer, [Window()], keys(3), clip(2).size)
+    assert torch.allclose(share, share[:, :1, :1].expand_as(share), atol=1e-5), "each window times a number of its own"
+    assert float(share.max()) < 1
 
 
 def test_a_missing_file_and_arguments_that_nobody_takes_are_told(folder: Path) -> None:
-    assert broken_law(code(file="mine/lihgt.py"), 3, 8, 8) == ("file", "no such file")
+    assert law_broken(code(file="mine/lihgt.py"), canvas()) == ("file", "no such file")
     line = told(GOOD, arguments={"amuont": 0.5})
     assert line == (
         "arguments: mine/light.py line 5: Light refuses them: got an unexpected keyword argument 'amuont'; "
@@ -226,7 +339,7 @@ def test_a_missing_file_and_arguments_that_nobody_takes_are_told(folder: Path) -
 def test_an_operation_without_parameters_needs_a_probability(folder: Path) -> None:
     text = rewritten((DRAW, "        return {}"), (APPLY, "        return 1 - images"))
     (folder / "mine" / "light.py").write_text(text)
-    assert broken_law(code(probability=0.3), 3, 8, 8) is None
+    assert law_broken(code(probability=0.3), canvas()) is None
     images = torch.zeros(2000, 1, 2, 2)
     share = float(draw_view(images, [code(probability=0.3)], keys(2000)).mean())
     assert abs(share - 0.3) < 0.05
@@ -271,7 +384,7 @@ def test_validation_tells_file_path_value_and_remedy(folder: Path) -> None:
     (folder / "mine" / "light.py").write_text(rewritten((APPLY, "        return images[:, :, 1:]")))
     assert [str(fault) for fault in faults_of(file)] == [
         'specs/one.yaml: space.invariances[1].of[1].name = "Light": mine/light.py line 11: apply returns shape '
-        "(8, 1, 11, 12) for images (8, 1, 12, 12); return the same shape"
+        "(8, 1, 11, 12), given (8, 1, 12, 12); return the same shape"
     ]
 
 
@@ -309,7 +422,7 @@ def test_an_edited_file_is_another_module_and_a_running_spec_keeps_its_own(folde
 
 
 def test_loading_leaves_nothing_in_the_users_folder(folder: Path) -> None:
-    assert broken_law(code(), 3, 8, 8) is None
+    assert law_broken(code(), canvas()) is None
     assert [path.name for path in (folder / "mine").iterdir()] == ["light.py"]
 
 
@@ -354,7 +467,7 @@ def test_a_class_without_at_keeps_the_laws_of_lists_too(folder: Path) -> None:
 
 LATER = {
     "shape": ("images[:, :, 1:]", "apply returns shape"),
-    "type": ("images.double()", "apply returns float64 for float32 images"),
+    "type": ("images.double()", "apply returns float64, given float32"),
     "not finite": ("images / 0", "apply returns values that are not finite"),
     "raises": ("images[9999]", "apply raises IndexError"),
 }
