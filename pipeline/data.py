@@ -9,7 +9,8 @@ from typing import Literal
 from pydantic import Field
 
 from pipeline.modalities import Contract
-from pipeline.sources import ColumnKind, Item, Manifest, Source
+from pipeline.series import Series
+from pipeline.sources import ColumnKind, Episodes, Item, Manifest, Source
 from pipeline.spec import Rule, Spec, nearest
 
 
@@ -60,6 +61,8 @@ class DataSpec(Spec):
                 yield f"labels[{position}]", f"no such column; {nearest(name, known)}" if known else "must be []"
             elif name in self.labels[:position]:
                 yield f"labels[{position}]", "named twice"
+        if isinstance(self.source, Episodes):
+            yield from _of_episodes(self.source, self.input)
         if self.manifest is not None:
             if self.source.embedded:
                 yield "manifest", "must be null: the source is embedded"
@@ -91,7 +94,12 @@ class DataSpec(Spec):
 
     def records(self, raw: Path | None) -> Iterator[Item]:
         """Every raw file: a record with its labels, or why it is none. Raises Refusal."""
-        items = self.source.records(raw)
+        source = self.source
+        if isinstance(source, Episodes):
+            assert isinstance(self.input, Series)  # by the rules
+            items = source.records(raw, self.input.names)
+        else:
+            items = source.records(raw)
         return iter(items) if self.manifest is None else self.manifest.joined(items, raw)
 
     def _known(self) -> dict[str, ColumnKind]:
@@ -99,3 +107,16 @@ class DataSpec(Spec):
 
     def _splits_itself(self) -> bool:
         return self.source.splits_itself or (self.manifest is not None and self.manifest.split is not None)
+
+
+def _of_episodes(source: Episodes, canvas: Contract) -> Iterator[Rule]:
+    """The rules between a long table and the contract that names its channels."""
+    if not isinstance(canvas, Series):
+        yield "input.kind", "must be series: the source is a table of time steps"
+        return
+    if canvas.layout != "time_first":
+        yield "input.layout", "must be time_first: the source has a row a step, so this would be silently unused"
+    taken = source.taken()
+    for position, name in enumerate(canvas.names or ()):
+        if name in taken:
+            yield f"input.names[{position}]", f"is no channel: it is {taken[name]} of the source"

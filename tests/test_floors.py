@@ -28,7 +28,7 @@ ALLOWED = {
     "contrast": {"metrics"},
     "objectives": {"contrast", "metrics"},
     "samplers": {"contrast", "metrics"},
-    "sources": {"images"},
+    "sources": {"images", "series"},
     "encoders": {"audio"},
     "probes": {"neighbours"},
     "audit": {"neighbours"},

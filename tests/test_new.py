@@ -316,3 +316,35 @@ def test_the_collections_of_pictures_are_seen_as_what_they_are(
     assert data["source"]["kind"] == "archive"
     assert data["input"]["height"] == side
     assert f"in {count} classes" in capsys.readouterr().out
+
+
+def pendulums(path: Path, count: int = 40) -> None:
+    """A long table in the columns of the example: a row a time step."""
+    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from pyarrow import parquet
+
+    random, rows = np.random.default_rng(0), []
+    for number in range(count):
+        gravity, policy, side = (
+            (4.0, 8.0)[number % 2],
+            ("random", "held")[number // 2 % 2],
+            ("train", "test")[number % 5 == 0],
+        )
+        angle, speed = random.uniform(0, 6), 0.0
+        for step in range(40 + number % 7):
+            torque = random.normal() if policy == "random" else 1.0
+            speed += 0.075 * gravity * np.sin(angle) + 0.15 * torque
+            angle += 0.05 * speed
+            moving = (np.cos(angle), np.sin(angle), speed, torque, -(angle**2))
+            rows.append((f"ep{number:03}", step, *moving, gravity, policy, side))
+    names = ["episode_id", "t", "cos_theta", "sin_theta", "theta_dot", "torque", "reward"]
+    names += ["label_gravity", "label_policy", "split"]
+    parquet.write_table(arrow.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))), path)
+
+
+def test_the_example_of_a_long_table_is_offered() -> None:
+    pendulums(Path("raw/episodes.parquet"))
+    main(["mine", "--like", "pendulum", "--data", "raw/episodes.parquet"])
+    assert all_faults(Path("specs")) == []
+    with pytest.raises(Refusal, match=r"is a folder; name its table in source.file"):
+        main(["other", "--like", "pendulum", "--data", "raw"])

@@ -25,6 +25,8 @@ from pipeline.views.series import (
 )
 
 POOLED, BANDS = 16, 8
+DRIVERS, SHRUNK = 16, 0.01
+"""channels up to which it is asked how each drives each, and the ridge of that regression"""
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,10 @@ class SeriesProof:
     contract: Series
 
     def features(self, batch: Tensor) -> dict[str, Tensor]:
-        """Moments and steps of each channel, its pooled course, and its spectrum in octaves."""
+        """Moments of each channel, its pooled course, its spectrum in octaves, and what its steps follow from."""
         found = {"moments": moments(batch), "course": course(batch), "spectrum": spectrum(batch)}
+        if batch.shape[1] <= DRIVERS:
+            found["dynamics"] = dynamics(batch)
         return {**found, "all": torch.cat(list(found.values()), dim=1)}
 
     def statistics(self, batch: Tensor) -> dict[str, Tensor]:
@@ -128,3 +132,25 @@ def spectrum(batch: Tensor) -> Tensor:
     octave = torch.arange(1, power.shape[2] + 1).log2().floor().long().clamp(max=BANDS - 1)
     banded = torch.zeros(*power.shape[:2], BANDS).index_add_(2, octave, power)
     return (banded / banded.sum(2, keepdim=True).clamp(min=1e-12)).sqrt().flatten(1)
+
+
+def dynamics(batch: Tensor) -> Tensor:
+    """How far the next step of each channel follows from where all channels are: (N, C·C), in the channels' units.
+
+    The coefficients of a vector autoregression of order 1 (Lütkepohl, New Introduction to Multiple Time Series
+    Analysis, 2005, section 3.2), by ridge regression over the window; their logarithms, since those of channels that
+    stand still are large. What is in no moment and no channel alone, as a force or the direction of time, is here.
+    """
+    if batch.shape[2] < 2:
+        return torch.zeros(len(batch), batch.shape[1] ** 2)
+    values, steps = batch[:, :, :-1].double(), batch.double().diff(dim=2)
+    spread = values.std(2, correction=0, keepdim=True)
+    spread = spread.where(spread > 1e-9, 1.0)  # (N, C, 1)
+    values = (values - values.mean(2, keepdim=True)) / spread
+    steps = (steps - steps.mean(2, keepdim=True)) / spread
+    ridge = SHRUNK * torch.eye(batch.shape[1], dtype=torch.float64)
+    within = values @ values.transpose(1, 2) / values.shape[2] + ridge
+    driven = torch.linalg.solve(within, values @ steps.transpose(1, 2) / values.shape[2])  # (N, from, to)
+    driven = driven * spread.transpose(1, 2) / spread
+    found: Tensor = (driven.sign() * driven.abs().log1p()).flatten(1).float()
+    return found

@@ -33,7 +33,8 @@ class Series(Spec):
     rate: int = Field(ge=1, le=10**9)
     """steps a second; 1 where time has no unit. Nothing is resampled"""
     names: tuple[str, ...] | None
-    """of an .npz its one array; of CSV and Parquet the columns that are channels; null: the only array, all columns"""
+    """of an .npz its one array; of CSV and Parquet the columns that are channels, of Parquet also columns of lists (all
+    of one, or NAME[7:14]); null: the only array, all columns"""
     layout: Literal["time_first", "channels_first"]
     """of arrays: (steps, channels) or (channels, steps)"""
     longer: Literal["centre", "start"]

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.samples import Unreadable
+from pipeline.series.columns import named, numbers
 from pipeline.spec import Refusal
 
 Numbers = npt.NDArray[np.float32]
@@ -30,7 +31,8 @@ def decode(content: bytes, names: Sequence[str] | None, time_first: bool) -> Num
 
     Args:
         content: its bytes.
-        names: of an .npz the one array; of a table the columns that are channels; None: the only array, all columns.
+        names: of an .npz the one array; of a table the columns that are channels (``columns``: one of lists is one a
+            value, and NAME[7:14] some of them); None: the only array, all columns.
         time_first: whether arrays are (T, C); tables always have a row a step.
 
     Raises:
@@ -134,10 +136,9 @@ def _parquet(content: bytes, names: Sequence[str] | None) -> npt.NDArray[np.floa
     try:
         table = ParquetFile(BufferReader(content))
         known = list(table.schema_arrow.names)
-        wanted = list(names or known)
-        for name in wanted:
-            _place(name, known)
-        columns = table.read(columns=wanted)
-        return np.stack([columns[name].to_numpy().astype(np.float64) for name in wanted])
+        wanted = named(names or known, known)
+        columns = table.read(columns=list(dict.fromkeys(each.column for each in wanted)))
+        found = [each.channels(numbers(columns[each.column].combine_chunks(), each.column)) for each in wanted]
+        return np.concatenate(found, axis=1).T
     except (ArrowException, OSError, ValueError, TypeError) as error:
         raise Unreadable("damaged table", str(error).splitlines()[0]) from None

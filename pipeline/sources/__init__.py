@@ -12,6 +12,7 @@ from pydantic import Field
 from pipeline.sources.archive import Archive
 from pipeline.sources.arrays import Arrays
 from pipeline.sources.digits import Digits
+from pipeline.sources.episodes import Episodes
 from pipeline.sources.folder import Folder
 from pipeline.sources.manifest import Manifest
 from pipeline.sources.record import ColumnKind, Item, Note, Record, Refused
@@ -20,7 +21,7 @@ from pipeline.sources.torch_sets import TorchvisionSet
 from pipeline.sources.webdataset import WebDataset
 
 Source = Annotated[
-    Digits | Shapes | Folder | Archive | WebDataset | Arrays | TorchvisionSet, Field(discriminator="kind")
+    Digits | Shapes | Folder | Archive | WebDataset | Arrays | Episodes | TorchvisionSet, Field(discriminator="kind")
 ]
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Arrays",
     "ColumnKind",
     "Digits",
+    "Episodes",
     "Folder",
     "Item",
     "Manifest",

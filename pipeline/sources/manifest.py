@@ -7,6 +7,7 @@ letter in two ways. A picture without a row and a row without a picture are told
 from __future__ import annotations
 
 import csv
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,9 @@ from pipeline.sources.record import ColumnKind, Item, Record, Refused, Split
 from pipeline.sources.webdataset import label_of
 from pipeline.spec import Refusal, Rule, Spec, nearest
 
+FIELD = re.compile(r"\{(?P<column>[^{}:]+)(?::0(?P<digits>\d{1,2})d)?\}")
+"""a column in a pattern of names, and to how many digits its number is filled up"""
+
 WORDS: dict[str, Split] = {"train": "train", "training": "train", "test": "test", "testing": "test"}
 
 
@@ -29,7 +33,8 @@ class Manifest(Spec):
     file: str = Field(min_length=1)
     """CSV or Parquet under the raw path (a folder)"""
     path: str = Field(min_length=1)
-    """its column with each picture's path under the raw path, or name in the archive"""
+    """its column with each picture's path under the raw path, or name in the archive; or a pattern of its columns that
+    gives it, as data/episode_{episode_index:06d}.parquet"""
     classes: tuple[str, ...]
     """its columns that are label columns of classes; groups too"""
     numbers: tuple[str, ...]
@@ -79,10 +84,10 @@ class Manifest(Spec):
         if raw is None or raw.is_file():
             raise Refusal(f"{raw}: must be the folder that holds the manifest {self.file} and the pictures")
         path = existing(existing(raw) / self.file)
-        wanted = [self.path, *self.classes, *self.numbers, *([self.split] if self.split else [])]
+        wanted = [*self._named_by(), *self.classes, *self.numbers, *([self.split] if self.split else [])]
         rows: dict[str, _Row] = {}
-        for values in _table(path, wanted):
-            name = str(values[self.path] or "").strip()
+        for values in table_rows(path, wanted):
+            name = self._name(values)
             row = _Row(name, dict(self._labels(values)))
             if self.split is not None:
                 word = str(values[self.split] or "").strip().lower()
@@ -93,11 +98,29 @@ class Manifest(Spec):
                 before.fault = "two different rows in the manifest"
         return rows
 
+    def _named_by(self) -> list[str]:
+        """The columns that name a file."""
+        return [found["column"] for found in FIELD.finditer(self.path)] or [self.path]
+
+    def _name(self, values: dict[str, Any]) -> str:
+        """The file that a row names, "" where it names none."""
+        if not FIELD.search(self.path):
+            return _text(values[self.path])
+        parts = {found[0]: _text(values[found["column"]]) for found in FIELD.finditer(self.path)}
+        return FIELD.sub(lambda found: parts[found[0]].zfill(int(found["digits"] or 0)), self.path)
+
     def _labels(self, values: dict[str, Any]) -> Iterator[tuple[str, str | float]]:
         for name, kind in self.columns().items():
             label = label_of(values[name], kind)
             if label is not None:
                 yield name, label
+
+
+def _text(value: Any) -> str:
+    """A cell that names a file, or a part of its name."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value is None else str(value).strip()
 
 
 @dataclass
@@ -126,7 +149,7 @@ def _key(name: str, raw: Path | None = None) -> str:
 def header_of(path: Path) -> list[str]:
     """The names of a table's columns. Raises Refusal."""
     if path.suffix.lower() in (".parquet", ".pq"):
-        return list(_parquet(path).schema_arrow.names)
+        return list(parquet_file(path).schema_arrow.names)
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
             return next(csv.reader(file, delimiter=_delimiter(path)), [])
@@ -136,17 +159,17 @@ def header_of(path: Path) -> list[str]:
 
 def rows_of(path: Path) -> Iterator[dict[str, Any]]:
     """Every row of a table, by its columns. Raises Refusal."""
-    yield from _table(path, header_of(path))
+    yield from table_rows(path, header_of(path))
 
 
-def _table(path: Path, wanted: list[str]) -> Iterator[dict[str, Any]]:
+def table_rows(path: Path, wanted: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the wanted columns of every row."""
     known = header_of(path)
     for name in wanted:
         if name not in known:
             raise Refusal(f"{path}: no column '{name}'; {nearest(name, known)}")
     if path.suffix.lower() in (".parquet", ".pq"):
-        for batch in _parquet(path).iter_batches(columns=list(dict.fromkeys(wanted))):
+        for batch in parquet_file(path).iter_batches(columns=list(dict.fromkeys(wanted))):
             yield from batch.to_pylist()
         return
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -168,13 +191,13 @@ def _delimiter(path: Path) -> str:
     return max(",;\t", key=line.count)
 
 
-def _parquet(path: Path) -> Any:
+def parquet_file(path: Path) -> Any:
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ModuleNotFoundError:
         raise Refusal(f"{path}: reading Parquet needs pyarrow; pip install pyarrow, or save it as CSV") from None
     try:
-        return ParquetFile(path)
+        return ParquetFile(path, pre_buffer=False)  # else the whole of a row group is held
     except (ArrowException, OSError) as error:
         raise Refusal(f"{path}: no Parquet file ({str(error).splitlines()[0]})") from None

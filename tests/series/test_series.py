@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 import torch
 
+from pipeline.data import DataSpec
+from pipeline.modalities.series import SeriesProof
 from pipeline.samples import Unreadable
 from pipeline.series import Series
-from pipeline.spec import Refusal
+from pipeline.sources import Record
+from pipeline.spec import Refusal, parse
 
+ROBOT = Path(__file__).parents[2] / "../shared/data/trajectories/g1_pick_bottle"
 HOSTILE = Path(__file__).parents[2] / "../shared/data/hostile/arrays"
 VALUES = np.arange(24, dtype=np.float64).reshape(12, 2) / 7  # 12 steps, 2 channels
 
@@ -89,6 +93,98 @@ def test_parquet_gives_the_columns_that_are_named() -> None:
     np.testing.assert_allclose(back(parquet(VALUES), contract(names=("x", "y"))), VALUES.T, rtol=1e-6)
     with pytest.raises(Unreadable):
         contract().take(parquet(VALUES)[:200], False)
+
+
+def robot(**columns: Any) -> bytes:
+    """A Parquet file whose columns may be lists, as robots' logs have them."""
+    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from pyarrow import parquet as written
+
+    buffer = io.BytesIO()
+    written.write_table(arrow.table(columns), buffer)
+    return buffer.getvalue()
+
+
+ARM = np.arange(36, dtype=np.float32).reshape(12, 3)
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize(
+    ("names", "places"),
+    [
+        (("observation.state", "grip"), [0, 1, 2, 3]),
+        (("grip", "observation.state[1]"), [3, 1]),
+        (("observation.state[1:3]",), [1, 2]),
+        (None, [0, 1, 2, 3]),
+    ],
+)
+def test_a_column_of_lists_is_one_channel_a_value(names: Any, places: list[int], fixed: bool) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    kind = arrow.list_(arrow.float32(), 3) if fixed else arrow.large_list(arrow.float64())
+    raw = robot(**{"observation.state": arrow.array(ARM.tolist(), kind), "grip": list(range(12))})
+    found = back(raw, contract(names=names, channels=len(places)))
+    np.testing.assert_array_equal(found, np.column_stack([ARM, np.arange(12)]).T[places])
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (("arm",), r"lists of several lengths \(column arm: 2 to 3 values a row"),
+        (("hand",), r"not finite \(nan in channel 0 at step 1\)"),
+        (("note",), r"no numbers \(column note holds string; name the channels in input.names\)"),
+        (("grip[1]",), r"no such column \(grip\[1\]; grip has 1 element\(s\) a row\)"),
+        (("grip[2:1]",), "no such column"),
+        (("leg[0]",), r"no such column \(leg\[0\]; it has arm, hand, note, grip\)"),
+    ],
+)
+def test_a_column_that_is_no_channel_says_why(names: Any, reason: str) -> None:
+    arm = [[1.0, 2.0, 3.0], [1.0, 2.0]]
+    with pytest.raises(Unreadable, match=reason):
+        contract(names=names).take(robot(arm=arm, hand=[[1.0], None], note=["a", "b"], grip=[1, 2]), False)
+
+
+@pytest.mark.skipif(not ROBOT.is_dir(), reason="../shared/data/trajectories is not there")
+def test_a_real_robots_episodes_are_read_with_their_table(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    named = {"file": "split.csv", "path": "data/chunk-000/episode_{episode_index:06d}.parquet", "classes": []}
+    usual = contract(channels=33, names=("observation.state", "action[7:14]"), steps=64).model_dump(mode="json")
+    spec = parse(
+        {
+            "source": {"kind": "folder", "train": "data", "test": None, "classes": None, "names": None},
+            "manifest": {**named, "numbers": ["length"], "split": "split"},
+            "input": usual,
+            "split": None,
+            "labels": ["length"],
+        },
+        DataSpec,
+        "x.yaml",
+    )
+    items = [item for item in spec.records(ROBOT) if isinstance(item, Record)]
+    assert [sum(item.split == side for item in items) for side in ("train", "test")] == [80, 20]
+    first = next(item for item in items if item.name.endswith("episode_000003.parquet"))
+    assert isinstance(first.content, Path)
+    of = spec.input.take(first.content.read_bytes(), False)
+    assert of.shape == (first.labels["length"], 33)
+    assert of.stored is not None
+    whole = arrow.read_table(first.content).to_pydict()
+    rows = np.column_stack([np.array(whole["observation.state"]), np.array(whole["action"])[:, 7:14]])
+    np.testing.assert_array_equal(spec.input.original(of.stored).T, rows.astype(np.float32))
+
+
+def test_check_sees_what_lies_between_the_channels() -> None:
+    random = np.random.default_rng(0)
+    made = []
+    for pull in (0.1, 0.1, -0.1, -0.1):  # the second channel moves as the first says, either way
+        drive = random.normal(size=60)
+        made.append(np.stack([drive, np.concatenate([[0], np.cumsum(pull * drive)[:-1]])]))
+    found = SeriesProof(contract(steps=60)).features(torch.from_numpy(np.stack(made)).float())["dynamics"]
+    assert found.shape == (4, 4)
+    driven = found[:, 1].sign() * found[:, 1].abs().expm1()  # (from 0, to 1)
+    np.testing.assert_allclose(driven, [0.1, 0.1, -0.1, -0.1], atol=0.01)
+    backwards = SeriesProof(contract(steps=60)).features(torch.from_numpy(np.stack(made)).float().flip(2))["dynamics"]
+    assert not torch.allclose(found[:, 1], backwards[:, 1], atol=0.02)
+    assert "dynamics" not in SeriesProof(contract(channels=17)).features(torch.rand(2, 17, 12))
+    assert bool(torch.isfinite(SeriesProof(contract()).features(torch.zeros(2, 2, 12))["all"]).all())
 
 
 def test_longer_is_cut_and_shorter_held_or_filled() -> None:

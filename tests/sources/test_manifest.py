@@ -49,6 +49,21 @@ def test_labels_and_groups_come_from_the_row_and_the_table_is_no_picture(tmp_pat
     assert refused == {}
 
 
+def test_a_pattern_of_columns_names_the_files(tmp_path: Path) -> None:
+    path = "run-{run}/episode_{number:03d}.png"
+    names = ["run-a/episode_000.png", "run-b/episode_012.png"]
+    kept, refused = joined(
+        tmp_path, "run,number,kind\na,0,cat\nb,12,dog\n", names, path=path, classes=["kind"], numbers=[]
+    )
+    assert {name: labels for name, (labels, _) in kept.items()} == {
+        names[0]: {"kind": "cat"},
+        names[1]: {"kind": "dog"},
+    }
+    assert refused == {}
+    with pytest.raises(Refusal, match="no column 'run'"):
+        joined(tmp_path, "number,kind\n0,cat\n", [], path=path, classes=["kind"], numbers=[])
+
+
 def test_pictures_without_a_row_and_rows_without_a_picture_are_told(tmp_path: Path) -> None:
     kept, refused = joined(tmp_path, HEAD + "1.png,cat,p,3\ngone.png,cat,p,3\n", ["1.png", "extra.png"])
     assert list(kept) == ["1.png"]
