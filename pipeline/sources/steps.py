@@ -194,6 +194,5 @@ def _time(value: Any) -> int | float:
         told = value if value.tzinfo else value.replace(tzinfo=UTC)
         since = told - datetime(1970, 1, 1, tzinfo=UTC)
         return (since.days * 86400 + since.seconds) * 10**6 + since.microseconds
-    if isinstance(value, int):
-        return value
-    return value if isinstance(value, float) else math.nan
+    known: int | float = value if isinstance(value, (int, float)) else math.nan
+    return known

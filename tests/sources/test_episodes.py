@@ -238,8 +238,8 @@ def test_a_long_table_holds_series_and_no_label_is_a_channel(changes: Any, told:
 def test_memory_follows_the_episodes_that_are_open_and_not_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps, "BATCH", 500)
-    rows = [row for number in range(200) for row in walk(f"e{number}", 100)]
+    monkeypatch.setattr(steps, "BATCH", 200)
+    rows = [row for number in range(100) for row in walk(f"e{number}", 100)]
     peaks = []
     for count in (len(rows) // 4, len(rows)):
         path = csv(tmp_path / f"{count}.csv", rows[:count])
