@@ -181,18 +181,20 @@ def _times(column: list[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _time(value: Any) -> int | float:
     if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            number = _number(value)
-        if not math.isnan(number):
-            return number
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            return math.nan
-        told = value if value.tzinfo else value.replace(tzinfo=UTC)
-        since = told - datetime(1970, 1, 1, tzinfo=UTC)
-        return (since.days * 86400 + since.seconds) * 10**6 + since.microseconds
-    known: int | float = value if isinstance(value, (int, float)) else math.nan
-    return known
+        return _time_of(value)
+    return value if isinstance(value, (int, float)) else math.nan
+
+
+def _time_of(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        number = _number(text)
+    if not math.isnan(number):
+        return number
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return math.nan
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86400 + since.seconds) * 10**6 + since.microseconds
