@@ -22,7 +22,7 @@ from torch import Tensor
 from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
 from pipeline.views.audio_noise import PAIR, add_at
-from pipeline.views.audio_rows import NEAR, field_word, normal_noise, on_rows, tones
+from pipeline.views.audio_rows import NEAR, field_word, normal_spectrum, on_rows, tones
 from pipeline.views.image_plane import Parameters, applied
 from pipeline.views.parameter import Range, Span, draw, towards, within
 
@@ -116,11 +116,10 @@ def hum(like: Tensor, hertz: Tensor, loud: Tensor, turn: Tensor, rate: int) -> T
 def shaped(like: Tensor, word: Tensor, corner: float, power: float, rate: int) -> Tensor:
     """Noise keyed by ``word`` (M,), flat from 20 Hz to ``corner`` Hz, then falling as frequency**-power: (M,T)."""
     count = like.shape[-1]
-    noise = normal_noise(word, (count,), like)
     bins = torch.arange(count // 2 + 1, device=like.device, dtype=like.dtype) * (rate / count)
     response = (1.0 + (bins / corner).square()).pow_(-0.5 * power) * (bins >= LEAST)
     response[-1] += float(bins[-1] < LEAST)  # of a clip too short for any such frequency, its highest is left
-    made: Tensor = torch.fft.irfft(torch.fft.rfft(noise) * response, count)
+    made: Tensor = torch.fft.irfft(normal_spectrum(word, (count,), like).mul_(response), count)
     return made
 
 

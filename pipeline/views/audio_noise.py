@@ -19,9 +19,9 @@ from torch import Tensor
 
 from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
-from pipeline.views.audio_rows import NEAR, by_clip, field_word, normal_noise, on_rows
+from pipeline.views.audio_rows import NEAR, by_clip, field_word, normal_noise, normal_spectrum, on_rows
 from pipeline.views.image_plane import Parameters, applied
-from pipeline.views.parameter import Range, Span, draw, towards, within
+from pipeline.views.parameter import Range, Span, bounds, draw, towards, within
 
 PAIR = "must be two ratios in dB in rising order, up to 60"
 
@@ -56,11 +56,14 @@ class NoiseAtSnr(Spec):
 
     def apply(self, clips: Tensor, parameters: Parameters, rate: int) -> Tensor:
         snr, exponent, word = (parameters[name] for name in ("snr", "exponent", "word"))
-        return on_rows(
-            clips,
-            parameters["acts"],
-            lambda part, rows: add_at(part, coloured(part, word[rows], exponent[rows]), snr[rows]),
-        )
+        white = bounds(self.exponent) == (0.0, 0.0)
+
+        def change(part: Tensor, rows: Tensor) -> Tensor:
+            drawn = word[rows]
+            noise = normal_noise(drawn, part.shape[1:], part) if white else coloured(part, drawn, exponent[rows])
+            return add_at(part, noise, snr[rows])
+
+        return on_rows(clips, parameters["acts"], change)
 
     def at(self, strength: float) -> NoiseAtSnr:
         """The same with its ratios drawn up to 60 dB by ``strength`` in [0, 1]; 0 is the identity."""
@@ -77,12 +80,9 @@ class NoiseAtSnr(Spec):
 def coloured(clips: Tensor, word: Tensor, exponent: Tensor) -> Tensor:
     """Noise of the shape of ``clips`` (M,C,T), keyed by ``word`` (M,), of power 1 / frequency**``exponent`` (M,)."""
     count = clips.shape[-1]
-    noise = normal_noise(word, tuple(clips.shape[1:]), clips)
-    if count == 1 or not bool(exponent.any()):
-        return noise
     bins = torch.arange(count // 2 + 1, device=clips.device, dtype=clips.dtype).clamp_(min=1.0)  # 0 Hz as the first
     slope = (by_clip(-0.5 * exponent, clips) * bins.log()).exp()  # (M,1,bins)
-    made: Tensor = torch.fft.irfft(torch.fft.rfft(noise) * slope, count)
+    made: Tensor = torch.fft.irfft(normal_spectrum(word, tuple(clips.shape[1:]), clips).mul_(slope), count)
     return made
 
 

@@ -104,6 +104,6 @@ def convolved(clips: Tensor, response: Tensor) -> Tensor:
     """``clips`` (M,C,T) convolved with ``response`` (M,R), the first T samples of it."""
     count = clips.shape[-1]
     length = next_fast_len(count + response.shape[-1] - 1, real=True)
-    spectrum = torch.fft.rfft(clips, length) * torch.fft.rfft(response, length)[:, None]
+    spectrum = torch.fft.rfft(clips, length).mul_(torch.fft.rfft(response, length)[:, None])
     made: Tensor = torch.fft.irfft(spectrum, length)
     return made[..., :count]

@@ -80,24 +80,42 @@ def tones(like: Tensor, hertz: Tensor, loud: Tensor, turn: Tensor, rate: int) ->
     step = hertz.double()[..., None] / rate  # (M,K,1), turns a sample
     outer = torch.arange(-(-count // block), dtype=torch.float64) * block * step + turn.double()[..., None]
     inner = torch.arange(block, dtype=torch.float64) * step
-    outer, inner = ((2.0 * math.pi) * each.frac() for each in (outer, inner))  # (M,K,blocks), (M,K,block)
-    sines = torch.cat([outer.sin(), outer.cos()], dim=1) * loud.double().repeat(1, 2)[..., None]
-    made = sines.to(like).transpose(1, 2) @ torch.cat([inner.cos(), inner.sin()], dim=1).to(like)
+    outer, inner = (each.frac().to(like).mul_(2.0 * math.pi) for each in (outer, inner))  # (M,K,blocks), (M,K,block)
+    sines = torch.cat([outer.sin(), outer.cos()], dim=1) * loud.to(like).repeat(1, 2)[..., None]
+    made = sines.transpose(1, 2) @ torch.cat([inner.cos(), inner.sin()], dim=1)
     return made.flatten(1)[:, :count]
 
 
 def normal_noise(word: Tensor, shape: tuple[int, ...], like: Tensor) -> Tensor:
-    """Standard normal numbers (M, *shape), keyed by ``word`` (M,) int64, of the type and on the device of ``like``.
+    """Standard normal numbers (M, *shape), keyed by ``word`` (M,) int64, of the type and on the device of ``like``."""
+    count = math.prod(shape)
+    made = torch.cat(_normal_pairs(word.to(like.device), -(-count // 2)), dim=1)
+    return made[:, :count].to(like.dtype).reshape(len(word), *shape)
+
+
+def normal_spectrum(word: Tensor, shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """What ``rfft`` makes of standard normal numbers (M, *shape), T the last of shape: (M, ..., T // 2 + 1) complex.
+
+    Its values are normal themselves, and independent, so they are made where they are needed, without the transform.
+    """
+    count = shape[-1]
+    whole = (*shape[:-1], count // 2 + 1)
+    parts = _normal_pairs(word.to(like.device), math.prod(whole))
+    made = torch.complex(*(part.to(like.dtype) for part in parts)).view(len(word), *whole).mul_(math.sqrt(count / 2))
+    for end in (0, -1)[: 2 - count % 2]:  # of an even count the highest frequency is real too, as 0 Hz always is
+        made[..., end] = math.sqrt(2.0) * made[..., end].real
+    return made
+
+
+def _normal_pairs(word: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Twice ``count`` standard normal numbers of each ``word`` (M,) int64: (M,count) float32 each.
 
     Two are made of each random word, the sine and the cosine of Box and Muller (1958), for half the cost of one each.
     """
-    count = math.prod(shape)
-    half = -(-count // 2)
-    bits = random_words(word.to(like.device), half)
+    bits = random_words(word, count)
     turn = (bits & 0xFFFFFF).float().mul_(2.0 * math.pi * 2.0**-24)
     size = (bits >> 40).bitwise_and_(0xFFFFFF).float().add_(1.0).mul_(2.0**-24).log_().mul_(-2.0).sqrt_()
-    made = torch.cat([turn.cos().mul_(size), turn.sin_().mul_(size)], dim=1)
-    return made[:, :count].to(like.dtype).reshape(len(word), *shape)
+    return turn.cos().mul_(size), turn.sin_().mul_(size)
 
 
 def field_word(keys: Keys) -> Tensor:

@@ -39,17 +39,14 @@ def read_at(signals: Tensor, places: Tensor) -> Tensor:
     table, ones = torch.from_numpy(_table()).to(signals), signals.new_ones(width)
     padded = functional.pad(signals, (HALF - 1, width)).contiguous()  # (M,W)
     windows = padded.view(-1).as_strided((padded.numel() - width + 1, width), (1, 1))
+    ticks = (places * PHASES).round_().long()
+    phase = (ticks & (PHASES - 1)).flatten().to(signals.device)
     start = torch.arange(len(signals), device=places.device)[:, None] * padded.shape[1]
-    rows = max(1, PIECE // places.shape[1]) if signals.device.type == "cpu" else max(1, len(signals))
-    found = []
-    for row in range(0, len(places), rows):
-        place, base = places[row : row + rows], start[row : row + rows]
-        ticks = (place * PHASES).round_().long()
-        phase = (ticks & (PHASES - 1)).flatten().to(signals.device)
-        first = (
-            (ticks >> BITS).clamp_(max=length + HALF - 1).add_(base).flatten().to(signals.device)
-        )  # at most, padding
-        # a product with ones is a sum over the taps, several times as fast as one
-        made = windows.index_select(0, first).mul_(table.index_select(0, phase)) @ ones
-        found.append(made.view(len(place), -1))
-    return torch.cat(found)
+    first = (ticks >> BITS).clamp_(max=length + HALF - 1).add_(start).flatten().to(signals.device)  # at most, padding
+    count = PIECE if signals.device.type == "cpu" else max(1, places.numel())
+    # a product with ones is a sum over the taps, several times as fast as one
+    found = [
+        windows.index_select(0, near).mul_(table.index_select(0, weights)) @ ones
+        for near, weights in zip(first.split(count), phase.split(count), strict=True)
+    ]
+    return torch.cat(found).view_as(places)

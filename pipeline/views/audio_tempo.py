@@ -126,11 +126,11 @@ def change_pitch(clips: Tensor, semitones: Tensor, size: int) -> Tensor:
 
 def in_pieces(clips: Tensor, speed: Tensor, change: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """``change(clips, speed)``; on a CPU in pieces that stay in its cache, of clips whose results are about as long."""
-    rows = max(1, PIECE // clips[0].numel()) if clips.device.type == "cpu" else len(clips)
-    if len(clips) <= rows:
+    most = max(1, PIECE // clips[0].numel()) if clips.device.type == "cpu" else len(clips)
+    if len(clips) <= most:
         return change(clips, speed)
-    made, order = torch.empty_like(clips), speed.argsort()
-    for first in range(0, len(order), rows):
-        part = order[first : first + rows]
-        made[part] = change(clips[part], speed[part])
+    made = torch.empty_like(clips)
+    for part in speed.argsort().tensor_split(-(-len(clips) // most)):
+        rows = part.to(clips.device)
+        made.index_copy_(0, rows, change(clips.index_select(0, rows), speed[part]))
     return made

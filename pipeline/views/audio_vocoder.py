@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -45,56 +46,63 @@ def stretched(signals: Tensor, speed: Tensor, size: int, high: Tensor | None = N
     padded = functional.pad(signals, (size // 2, size // 2))
     spectrum = torch.fft.rfft(padded.unfold(-1, size, hop) * window)  # (M,F,B)
     if high is not None:
-        above = torch.arange(size // 2 + 1) > (high * (size // 2))[:, None]
-        spectrum.masked_fill_(above.to(signals.device)[:, None], 0.0)
+        kept = torch.arange(size // 2 + 1) <= (high * (size // 2))[:, None]
+        kept = kept[:, kept.any(0)]  # what no signal keeps is not worked on
+        spectrum = spectrum[..., : kept.shape[1]].mul_(kept.to(signals)[:, None])
     total = overlapped(torch.fft.irfft(vocoded(spectrum, steps), size), (steps < frames).to(signals), window)
     lengths = (count / speed.double()).round().long()
-    beyond = torch.arange(total.shape[1]) >= lengths[:, None]
-    return total.masked_fill_(beyond.to(total.device), 0.0), lengths
+    within = (lengths[:, None].int() - torch.arange(total.shape[1], dtype=torch.int32)).clamp_(0, 1)
+    return total.mul_(within.to(total)), lengths
 
 
 def vocoded(spectrum: Tensor, steps: Tensor) -> Tensor:
-    """Read ``spectrum`` (M,F,B) at ``steps`` (M,J) float64, in frames, rising: (M,J,B).
+    """Read ``spectrum`` (M,F,B) at ``steps`` (M,J) float64, in frames, rising: (M,J,B), in memory frame by frame.
 
     The first frame's phase is that of the first frame; after the last frame there is silence. A bin that is ``FAINT``
     has the phase of silence, 0: its own is rounding, and would be carried into all that follows.
     """
-    count, frames, bins = spectrum.shape
-    spectrum = functional.pad(spectrum, (0, 0, 0, 1))  # one frame of silence
-    size = torch.addcmul(spectrum.real.square(), spectrum.imag, spectrum.imag).sqrt_()  # several times as fast as abs
-    faint = size <= FAINT * size.amax((1, 2), keepdim=True)
-    phase = spectrum.mul_(size.reciprocal()).masked_fill_(faint, 1.0).flatten(0, 1)
-    size = size.flatten(0, 1)
-    first = steps.floor().long()
-    row = torch.arange(count)[:, None] * (frames + 1)
-    here, after = (row + place.clamp(max=frames) for place in (first, first + 1))  # (M,J): lines of size and phase
-    share = (steps - first).to(size).flatten()[:, None]
-    before, behind = (size.index_select(0, place.flatten().to(size.device)) for place in (here, after))
-    loud = torch.lerp(before, behind, share)
-    # each bin turns from its frame to the next; before the first, from silence, whose phase is 0, to the first frame
-    here, after = torch.cat([row + frames, here[:, :-1]], dim=1), torch.cat([row, after[:, :-1]], dim=1)
-    turn, back = (phase.index_select(0, place.flatten().to(size.device)) for place in (after, here))
-    turn = turn.mul_(back.conj()).view(count, -1, bins)
-    for last, now in pairwise(turn.unbind(1)):  # a running product along frames, twice as fast as torch's
+    frames = spectrum.shape[1]
+    spectrum = functional.pad(spectrum, (0, 0, 1, 2))  # silence before the first frame, and after the last one
+    size = magnitude(spectrum)
+    # 1 where a bin is heard, else 0: a product with it is many times as fast as a mask
+    heard = torch.gt(size, FAINT * size.amax((1, 2), keepdim=True), out=torch.empty_like(size))
+    phase = spectrum.mul_(heard / size.clamp(min=torch.finfo(size.dtype).tiny)).add_(1.0 - heard)
+    turns = phase[:, 1:] * phase[:, :-1].conj()  # of each bin from a frame to the next, from silence to the first frame
+    first = steps.T.floor().long().clamp_(max=frames)  # (J,M)
+    turn = lines(turns, functional.pad(first[:-1] + 1, (0, 0, 1, 0)))
+    for last, now in pairwise(turn.unbind()):  # a running product along frames, several times as fast as torch's
         now.mul_(last)
-    return turn.mul_(loud.view(count, -1, bins))
+    loud = torch.lerp(lines(size, first + 1), lines(size, first + 2), (steps.T - first).to(size)[..., None])
+    return turn.mul_(loud).transpose(0, 1)
+
+
+def magnitude(spectrum: Tensor) -> Tensor:
+    """``spectrum.abs()``: on a CPU by numpy, which is ten times as fast."""
+    return spectrum.abs() if spectrum.device.type != "cpu" else torch.from_numpy(np.abs(spectrum.numpy()))
+
+
+def lines(table: Tensor, place: Tensor) -> Tensor:
+    """Of each of M tables (M,F,B) the lines at ``place`` (J,M) int64, on the CPU: (J,M,B)."""
+    count, length, width = table.shape
+    line = place + torch.arange(count) * length
+    return table.flatten(0, 1).index_select(0, line.flatten().to(table.device)).view(-1, count, width)
 
 
 def overlapped(frames: Tensor, used: Tensor, window: Tensor) -> Tensor:
     """The signal of ``frames`` (M,J,size) by overlap and add, weighed by the window, from the first's middle: (M,L).
 
     Args:
-        frames: are written to.
         used: (M,J), 1 for the frames that are there, else 0.
         window: (size,).
     """
     count, made, size = frames.shape
     hop = size // HOPS
-    parts = frames.mul_(window).view(count, made, HOPS, hop)
+    parts, shape = frames.view(count, made, HOPS, hop), window.view(HOPS, hop)
     total = frames.new_zeros(count, made + HOPS - 1, hop)
     for number in range(HOPS):
-        total[:, number : number + made] += parts[:, :, number]
+        total[:, number : number + made].addcmul_(parts[:, :, number], shape[number])
     covering = functional.pad(used, (HOPS - 1, HOPS - 1)).unfold(1, HOPS, 1)  # the frames on each hop, last one first
-    weight = covering @ window.square().view(HOPS, hop).flip(0)
-    total = torch.where(weight > torch.finfo(weight.dtype).tiny, total / weight, total)
+    weight = covering @ shape.square().flip(0)
+    least = torch.finfo(weight.dtype).tiny
+    total /= weight.add_(torch.le(weight, least, out=torch.empty_like(weight)))  # with no frame there, by 1
     return total.flatten(1)[:, size // 2 :]

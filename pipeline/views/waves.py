@@ -18,7 +18,7 @@ from pipeline.samples import Size
 from pipeline.spec import Refusal
 from pipeline.views.window import Parameters, Window
 
-BLOCK = 2**18  # values that are worked on at a time on a CPU: 1 MiB
+BLOCK = 2**20  # values that are worked on at a time on a CPU: 4 MiB
 
 
 def apply_waves(

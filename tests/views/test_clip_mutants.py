@@ -123,15 +123,15 @@ WRONG = (
     Wrong(
         "pieces come back in the order of their speed",
         VIEWS + "audio_tempo",
-        "made[part] = change(clips[part], speed[part])",
-        "made[part.sort().values] = change(clips[part], speed[part])",
+        "made.index_copy_(0, rows, change",
+        "made.index_copy_(0, rows.sort().values, change",
         in_pieces,
     ),
     Wrong(
         "places are read to the nearest sample",
         VIEWS + "audio_sinc",
-        "ticks = (place * PHASES).round_().long()",
-        "ticks = place.round().long() * PHASES",
+        "ticks = (places * PHASES).round_().long()",
+        "ticks = places.round().long() * PHASES",
         references.test_a_signal_is_read_between_its_samples_as_the_tone_that_it_is,
     ),
     Wrong(
@@ -144,8 +144,8 @@ WRONG = (
     Wrong(
         "frequencies are not warped",
         VIEWS + "audio_filter",
-        "below = ((low.double() * (math.pi / rate)).tan()[:, None] / analog)",
-        "below = ((low.double() * (math.pi / rate))[:, None] / analog)",
+        "below = (low.double() * (math.pi / rate)).tan()[:, None]",
+        "below = (low.double() * (math.pi / rate))[:, None]",
         references.test_a_band_filter_is_scipys_butterworth,
     ),
     Wrong(
