@@ -33,7 +33,7 @@ from pipeline.samples import Size, modality, several
 from pipeline.space import LatentSpace
 from pipeline.spec import Fault, Rule, Spec, SpecError, nearest, read_spec, read_yaml, shown
 from pipeline.training_section import Training, ungrouped
-from pipeline.views import FACTORS, codes, factor, misfit
+from pipeline.views import FACTORS, Window, codes, factor, holds_window, misfit
 from pipeline.views.code_laws import broken_law
 from pipeline.views.roles import MultiCrop
 
@@ -123,6 +123,7 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
         reasons = [misfit(invariance, canvas.channels, size) for size in sorted(sizes)]
         if any(reasons):
             yield f"space.{path}", next(reason for reason in reasons if reason)
+    yield from _misplaced_windows(space)
     for section, names in (("sampler", space.sampler.reads), ("views", space.views.reads)):
         for name in names:
             if columns.get(name) != "class":
@@ -164,6 +165,14 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     for path, name in specification.audit.transformations():
         if name not in known:
             yield f"audit.{path}", f"{name} is neither declared nor a control; {nearest(name, known)}"
+
+
+def _misplaced_windows(space: LatentSpace) -> Iterator[Rule]:
+    """Yield the path of every window that cuts nothing, since what comes before it has a view's length already."""
+    first = ("invariances[0]",) if space.invariances else ("views.first[0]", "views.second[0]")
+    for path, invariance in space.placed():
+        if holds_window(invariance) and not (isinstance(invariance, Window) and path in first):
+            yield f"space.{path}", "a window cuts the sample itself, so it comes first and stands alone; move it there"
 
 
 def unread(probe: Probe, read: Probed, columns: Mapping[str, str]) -> str | None:

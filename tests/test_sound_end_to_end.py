@@ -200,6 +200,14 @@ def test_own_code_is_judged_as_any_invariance_and_a_bundle_does_without(root: Pa
         (root / "hum.py").rename(root / "mine" / "hum.py")
 
 
+def test_windows_of_longer_series_are_judged(root: Path) -> None:
+    """Files of 48 steps, windows of 40."""
+    findings = json.loads((root / "work/check/courses/findings.json").read_text())
+    windowed = {each["finding"]: each["figure"] for each in findings if each["invariance"] == "window"}
+    assert windowed.keys() == {"erased", "merged", "transported", "false_positive"}
+    assert windowed["false_positive"] < 1, "two windows of a series are not one"
+
+
 def test_the_graph_of_a_sound_encoder_takes_waves(root: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
     from pipeline.shards import Shards

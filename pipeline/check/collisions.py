@@ -8,6 +8,7 @@ Legend: n inputs, pictures (n, C, H, W); those of other modalities need their ``
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,21 +17,33 @@ from torch import Tensor
 from pipeline.check.sample import EPOCH
 from pipeline.keys import Keys
 from pipeline.samples import Size
-from pipeline.views import draw_view
+from pipeline.views import Parameters, apply_view, draw_parameters
 
 DIGITS = 5  # decimals that two views share to be the same
 DRAWS = 2
 INPUTS = 2048
 
 
-def collisions(images: Tensor, invariance: Any, seed: int, size: Size | None = None) -> list[tuple[int, int]]:
-    """Pairs (i, j) of different inputs whose views are the same under the same parameters, each row at most once."""
+def collisions(
+    images: Tensor,
+    invariance: Any,
+    seed: int,
+    size: Size | None = None,
+    begun: Callable[[slice, Parameters], Tensor] | None = None,
+) -> list[tuple[int, int]]:
+    """Pairs (i, j) of different inputs whose views are the same under the same parameters, each row at most once.
+
+    Args:
+        begun: what the views of some rows begin from, where that is cut from more than the inputs.
+    """
     images = images[:INPUTS]
     before = _codes(images)
     found: dict[int, int] = {}
     for draw in range(DRAWS):
         keys = Keys.of(seed, EPOCH, np.zeros(len(images), np.int64), draw)
-        view = draw_view(images, [invariance], keys, size or (images.shape[-2], images.shape[-1]))
+        drawn = draw_parameters([invariance], keys)
+        start = images if begun is None else begun(slice(0, len(images)), drawn[0])
+        view = apply_view(start, [invariance], drawn, size or (images.shape[-2], images.shape[-1]))
         if float(view.std()) == 0.0:
             continue  # a black picture for all: erased finds it
         after = _codes(view)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
+
+from torch import Tensor
 
 from pipeline.check.collisions import collisions
 from pipeline.check.contradiction import contradictions
@@ -15,11 +18,14 @@ from pipeline.check.losses import loss_findings
 from pipeline.check.moving import VIEWS
 from pipeline.check.partners import best_cheap, false_positive, shortcut
 from pipeline.check.pictures import Picture, picture_of_all, picture_of_pairs, picture_of_views
+from pipeline.check.sample import Part
 from pipeline.check.section import TOGETHER, Check
+from pipeline.check.sentences import percent
+from pipeline.check.windows import begun, cut_from_files
 from pipeline.samples import several
 from pipeline.shards import Shards
 from pipeline.space import LatentSpace
-from pipeline.views import factor
+from pipeline.views import Parameters, Window, factor
 
 Told = Callable[[int], object]
 
@@ -46,6 +52,11 @@ def examine(space: LatentSpace, check: Check, shards: Shards, told: Told = int) 
     looks: dict[int | None, Picture] = {}
     shown: list[Shown] = []
     for position, invariance in enumerate(space.declared()):
+        if isinstance(invariance, Window):
+            left = _left_alone(ground, invariance.kind, position)
+            shown += [Shown(left)] if left is not None else []
+            if not any(cut_from_files(part, [invariance]) for part in (ground.train, ground.test)):
+                continue
         judged = judge(ground, [invariance], told=told)
         if any(each.position == position for each in contradicted):
             looks[position] = picture_of_all(ground, judged, invariance.kind)
@@ -79,12 +90,32 @@ def _alone(space: LatentSpace, ground: Ground, judged: Judged, invariance: Any, 
     kind = invariance.kind
     for finding in loss_findings(ground, judged, kind, position, space.preserves):
         yield Shown(finding, picture_of_views(ground, judged, finding))
-    pairs = collisions(ground.test.images, invariance, ground.check.seed, ground.test.contract.size)
+    test = ground.test
+    cut = partial(_begun, test, invariance) if cut_from_files(test, [invariance]) else None
+    pairs = collisions(test.images, invariance, ground.check.seed, test.contract.size, cut)
     if pairs:
         yield Shown(_collided(space, ground, pairs, kind, position), picture_of_pairs(ground, judged, pairs))
     probe, cheap = best_cheap(judged.train[0], judged.test[0], ground)
     finding = false_positive(ground, probe, cheap, kind, position)
     yield Shown(finding, _unmatched(judged, cheap.hits, finding))
+
+
+def _begun(part: Part, window: Any, rows: slice, drawn: Parameters) -> Tensor:
+    return begun(part, rows, window, [drawn])[0]
+
+
+def _left_alone(ground: Ground, kind: str, position: int) -> Finding | None:
+    """That a window cuts nothing from some samples, or from any, since they have no more than it; None: from all."""
+    count, longer = len(ground.train) + len(ground.test), int(ground.train.longer.sum() + ground.test.longer.sum())
+    if longer == count:
+        return None
+    short = percent((count - longer) / count)
+    sentence = f"{short} of the pictures are no longer than a view: {kind} leaves them alone"
+    if not longer:
+        sentence = f"none of the {count} pictures that were looked at is longer than a view"
+        sentence += f": {kind} leaves them alone, and there is nothing to judge"
+    details = {"count": count, "longer": longer}
+    return Finding("identity", kind, "", "noted", sentence, position, details=details)
 
 
 def _together(space: LatentSpace, ground: Ground, told: Told) -> Iterator[Shown]:

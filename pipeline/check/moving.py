@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from pipeline.check.sample import EPOCH, Part
+from pipeline.check.windows import begun, cut_from_files
 from pipeline.keys import Keys
-from pipeline.views import Compose, Invariance, Maybe, Repeat, draw_view
+from pipeline.views import Compose, Invariance, Maybe, Repeat, apply_view, draw_parameters
 
 VIEWS = 3  # of a picture
 ALIKE = 2000  # number of a view whose parameters all pictures share
@@ -79,23 +80,27 @@ def moved(
     With ``alike`` all pictures of a view have the same parameters.
     """
     source = part.images if images is None else images
-    found: Views = []
-    proof = part.proof
+    proof, same = part.proof, np.zeros(len(source), np.int64)
+    keys = [
+        Keys.of(seed, EPOCH, same, ALIKE + number) if alike else part.keys(seed, first_view + number)
+        for number in range(count)
+    ]
     changed = torch.empty(count, len(source), dtype=torch.bool)
     images_of = [torch.empty_like(source) for _ in range(min(count, 2))]
-    for number in range(count):
-        keys = part.keys(seed, first_view + number)
-        if alike:
-            keys = Keys.of(seed, EPOCH, np.zeros(len(source), np.int64), ALIKE + number)
-        chunks = []
-        for rows in _chunks(len(source)):
-            view = draw_view(source[rows], invariances, keys.take(rows), part.contract.size)
+    chunks: list[list[dict[str, Tensor]]] = [[] for _ in keys]
+    for rows in _chunks(len(source)):
+        drawn = [draw_parameters(invariances, each.take(rows)) for each in keys]
+        starts = [source[rows]] * count
+        if images is None and cut_from_files(part, invariances):
+            starts = begun(part, rows, invariances[0], [each[0] for each in drawn])
+        for number, (start, parameters) in enumerate(zip(starts, drawn, strict=True)):
+            view = apply_view(start, invariances, parameters, part.contract.size)
             changed[number, rows] = (view != part.images[rows]).flatten(1).any(1)
-            chunks.append(proof.features(view))
+            chunks[number].append(proof.features(view))
             if number < 2:
                 images_of[number][rows] = view
             told(len(view))
-        found.append({kind: torch.cat([chunk[kind] for chunk in chunks]) for kind in chunks[0]})
+    found = [{kind: torch.cat([chunk[kind] for chunk in each]) for kind in each[0]} for each in chunks]
     return Moved(found, changed, images_of[0], images_of[-1])
 
 

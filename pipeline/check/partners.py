@@ -20,8 +20,9 @@ from pipeline.check.retrieval import Matched, learned, match
 from pipeline.check.sample import Part
 from pipeline.check.section import TOGETHER
 from pipeline.check.sentences import percent, span
+from pipeline.check.windows import begun, cut_from_files
 from pipeline.rounding import rounded
-from pipeline.views import draw_view
+from pipeline.views import apply_view, draw_parameters
 
 PICTURES = 2048  # of a part that pairs are drawn of, at most
 
@@ -47,12 +48,14 @@ def best_cheap(train: Views, test: Views, ground: Ground) -> tuple[str, Matched]
 
 def view_pair(part: Part, invariances: Sequence[Sequence[Any]], seed: int) -> tuple[Tensor, Tensor]:
     """The two views of each picture that training pairs: (n, C, H, W) each."""
-    size = part.contract.size
-    one, other = (
-        draw_view(part.images[:PICTURES], through, part.keys(seed, VIEWS + number).take(slice(0, PICTURES)), size)
-        for number, through in enumerate(invariances)
-    )
-    return one, other
+    rows = slice(0, PICTURES)
+    views = []
+    for number, through in enumerate(invariances):
+        drawn, start = draw_parameters(through, part.keys(seed, VIEWS + number).take(rows)), part.images[rows]
+        if cut_from_files(part, through):
+            (start,) = begun(part, rows, through[0], [drawn[0]])
+        views.append(apply_view(start, through, drawn, part.contract.size))
+    return views[0], views[1]
 
 
 def shortcut(

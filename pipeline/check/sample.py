@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from pipeline.modalities.proofs import Proof, proof_of
 from pipeline.shards import Shards
 from pipeline.spec import Refusal
 
+SPLITS = ("train", "test")
 FOLDS = 4  # of the training part
 TESTED = 3  # one part in so many is for testing, at most
 EPOCH = -2  # of the views that the check draws: an epoch that no training and no evaluation has
@@ -43,6 +45,8 @@ class Part:
     groups: npt.NDArray[np.int64]
     """(n,) equal numbers belong together"""
     contract: Modality
+    shards: Shards | None = None
+    """what the samples were taken from, where they are as they were taken"""
 
     @property
     def proof(self) -> Proof:
@@ -51,6 +55,21 @@ class Part:
 
     def __len__(self) -> int:
         return len(self.images)
+
+    @cached_property
+    def longer(self) -> npt.NDArray[np.bool_]:
+        """Which samples have another size of their own than the canvas, so that views may be cut from them: (n,)."""
+        if self.shards is None:
+            return np.zeros(len(self), bool)
+        shapes = np.concatenate([self.shards.shapes(split) for split in SPLITS])[self.numbers]
+        return np.array([self.contract.own_size(shape[None]) for shape in shapes])
+
+    def whole(self, row: int) -> Tensor:
+        """A sample at its own size, read from its file."""
+        assert self.shards is not None
+        number, first = int(self.numbers[row]), self.shards.card.splits[SPLITS[0]]
+        split, place = (SPLITS[0], number) if number < first else (SPLITS[1], number - first)
+        return torch.from_numpy(self.shards.original(split, place))
 
     def keys(self, seed: int, view: int) -> Keys:
         """The keys of a view of every picture."""
@@ -68,9 +87,8 @@ def take(shards: Shards, check: Check) -> tuple[Part, Part]:
     Raises:
         Refusal: one of them has no picture.
     """
-    splits = ("train", "test")
-    counts = [shards.card.splits[split] for split in splits]
-    columns = {name: np.concatenate([shards.labels(split)[name] for split in splits]) for name in shards.card.columns}
+    counts = [shards.card.splits[split] for split in SPLITS]
+    columns = {name: np.concatenate([shards.labels(split)[name] for split in SPLITS]) for name in shards.card.columns}
     order = [permutation(check.seed, ORDER, counts[0]), counts[0] + permutation(check.seed, ORDER - 1, counts[1])]
     if check.group is not None:
         order = _by_group(columns[check.group], counts[1] / sum(counts), check.seed)
@@ -113,4 +131,5 @@ def _part(shards: Shards, columns: Mapping[str, npt.NDArray[Any]], rows: npt.NDA
         {name: values[order] for name, values in labels.items()},
         groups[order].astype(np.int64),
         shards.card.input,
+        shards,
     )

@@ -147,6 +147,7 @@ __all__ = [
     "draw_view",
     "factor",
     "fault",
+    "holds_window",
     "located",
     "misfit",
     "removed",
@@ -240,6 +241,11 @@ def _shape(images: Images) -> tuple[int, int, int]:
 def sizes_views(invariance: Invariance) -> bool:
     """Whether an invariance may stand first where samples have another size than the view."""
     return sizing(invariance) or isinstance(invariance, Window)
+
+
+def holds_window(invariance: Any) -> bool:
+    """Whether an invariance is a window, or is made of one."""
+    return isinstance(invariance, Window) or any(map(holds_window, getattr(invariance, "parts", ())))
 
 
 def misfit(invariance: Any, channels: int, size: Size) -> str | None:

@@ -8,7 +8,7 @@ N samples (C, T_i), T_i at least T; a view (N, C, T).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -54,6 +54,26 @@ class Window(Spec):
 
     def size_fault(self, samples: int, rate: int) -> str | None:
         return None
+
+
+def windows(
+    read: Callable[[int], Tensor], rows: Sequence[int], window: Window, drawn: Sequence[Parameters], length: int
+) -> list[Tensor]:
+    """Windows of the samples ``rows``, under each of V drawings: V times (N, C, length).
+
+    Samples are read one at a time, each once for all drawings, so that memory does not follow their length.
+
+    Args:
+        read: a row → the sample (C, T_i).
+        drawn: of the window, parameters with a row for each of ``rows``.
+    """
+    found: list[list[Tensor]] = [[] for _ in drawn]
+    for place, row in enumerate(rows):
+        whole = read(row)
+        for views, parameters in zip(found, drawn, strict=True):
+            own = {name: values[place : place + 1] for name, values in parameters.items()}
+            views.append(window.cut([whole], own, length))
+    return [torch.cat(views) for views in found]
 
 
 def _window(sample: Tensor, place: float, length: int) -> Tensor:

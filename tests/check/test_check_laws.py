@@ -42,8 +42,8 @@ MUTANTS = (
         "views are of other pictures",
         "an_identity_keeps_everything",
         CHECK + "moving",
-        "draw_view(source[rows], invariances",
-        "draw_view(source[rows].flip(-1), invariances",
+        "starts = [source[rows]] * count",
+        "starts = [source[rows].flip(-1)] * count",
     ),
     Mutant(
         "mirrors start from the picture",
