@@ -1,7 +1,9 @@
-"""Spoken digits: what single invariances do to the digit and to the speaker, and what a trained space keeps of both.
+"""Spoken digits: what the check says that single invariances do to the digit and to the speaker.
 
-    python -m tests.benchmarks.spoken_digits --data FOLDER    the check's figures (a minute of CPU time)
-    ... --run WORK --name NAME                                also what the probe stage of a run found
+    python -m tests.benchmarks.spoken_digits --data FOLDER    (a minute of CPU time)
+
+Beside it: ``spoken_digits_runs`` trains spaces and reads them, ``spoken_digits_speaker`` asks what tells the speakers
+apart.
 
 FOLDER holds train.tar.gz and test.tar.gz of the Free Spoken Digit Dataset (see specs/examples/data/spoken_digits.yaml).
 Figures of the check are a cheap probe's accuracy above chance, relative to what it has without the invariance: erased
@@ -46,6 +48,7 @@ TRIED: dict[str, Any] = {
     "tempo, 0.85 to 1.2": Tempo(speed=(0.85, 1.2)),
     "pitch, 3 semitones": Pitch(semitones=3),
     "pitch, 6 semitones": Pitch(semitones=6),
+    "pitch, 12 semitones": Pitch(semitones=12),
     "noise_at_snr, 10 to 40 dB": NoiseAtSnr(snr=(10, 40)),
     "reverberation, 0.1 to 0.4 s": Reverberation(seconds=(0.1, 0.4)),
     "band_filter, to 1 to 2 kHz": BandFilter(low=(60, 200), high=(1000, 2000)),
@@ -74,49 +77,28 @@ def checked(data: Path, folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def of_run(work: Path, name: str) -> dict[str, Any]:
-    """What the probe stage read of digit and speaker, and what the audit found left of both under one invariance."""
-    figures = json.loads((work / "probe" / name / "figures.json").read_text())["rows"]
-    keys = ("label", "probe", "layer", "control", "split", "accuracy", "low", "high", "chance", "count")
-    rows = [{key: row[key] for key in keys} for row in figures if row["probe"] in ("knn", "linear")]
-    measures = json.loads((work / "audit" / name / "measures.json").read_text())["measures"]
-    kept = {key: found for key, found in measures.items() if key.startswith("label_kept.")}
-    return {"probe": rows, "audit": {key: [each["value"], each["low"], each["high"]] for key, each in kept.items()}}
-
-
 def table(found: dict[str, Any]) -> str:
     """All rows as markdown."""
-    cell = lambda value: "" if value is None else f"{value[0]:.2f} ({value[1]:.2f} to {value[2]:.2f})"  # noqa: E731
     kinds = ("erased", "merged", "transported")
     lines = ["Left of what a cheap probe reads (1: all, 0: chance), with 95 % intervals.", ""]
     lines += [f"| invariance | label | {' | '.join(kinds)} |", "|---|---|---|---|---|"]
     for row in found["check"]:
-        values = (cell(row.get(kind)) + (f": {row[kind + ' verdict']}" if kind in row else "") for kind in kinds)
-        lines.append(f"| {row['invariance']} | {row['label']} | {' | '.join(values)} |")
-    if found["run"]:
-        lines += [
-            "",
-            "| label | probe | layer | control | clips | accuracy | chance |",
-            "|---|---|---|---|---|---|---|",
-        ]
-        for row in found["run"]["probe"]:
-            if row["accuracy"] is not None:
-                where = (row["label"], row["probe"], row["layer"], row["control"] or "", row["split"])
-                lines.append(f"| {' | '.join(where)} | {row['accuracy']:.3f} | {row['chance']:.2f} |")
-        lines += ["", "| the audit's measure | value |", "|---|---|"]
-        lines += [f"| {key} | {cell(value)} |" for key, value in found["run"]["audit"].items()]
+        cells = []
+        for kind in kinds:
+            value = row.get(kind)
+            shown = "" if value is None else f"{value[0]:.2f} ({value[1]:.2f} to {value[2]:.2f}): "
+            cells.append(shown + str(row.get(f"{kind} verdict", "")))
+        lines.append(f"| {row['invariance']} | {row['label']} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, required=True, help="folder with train.tar.gz and test.tar.gz")
-    parser.add_argument("--run", type=Path, help="the folder work/ of a run of specs/examples/spoken_digits.yaml")
-    parser.add_argument("--name", default="spoken_digits", help="what the run's spec was called")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = {"check": checked(given.data, Path(folder)), "run": of_run(given.run, given.name) if given.run else {}}
+        found = {"check": checked(given.data, Path(folder))}
     (given.out / "spoken_digits.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     (given.out / "spoken_digits.md").write_text(table(found), encoding="utf-8")
 
