@@ -61,33 +61,55 @@ RUNS: dict[str, dict[str, Any]] = {  # name to edits of specs/examples/spoken_di
     "pitch_none": {**TRUNK, **invariances(), "training.epochs": 30},
     "pitch_6": {**TRUNK, **invariances(PITCH_6), "training.epochs": 30},
     "pitch_3": {**TRUNK, **invariances(PITCH_3), "training.epochs": 30},
-    "deep": {"training.encoder.trunk": DEEP, **invariances(PITCH_6), "training.epochs": 30},
+    "deep": {"training.encoder.trunk": DEEP, **invariances(PITCH_3), "training.epochs": 30},
     "deep_channel": {
         "training.encoder.trunk": DEEP,
-        **invariances(PITCH_6, channel=(BAND, ROOM), mask=0.3),
+        **invariances(PITCH_3, channel=(BAND, ROOM), mask=0.3),
         "training.epochs": 30,
     },
+    "one_room_pitch_none": {**TRUNK, **invariances(), "training.epochs": 30},
+    "one_room_pitch_6": {**TRUNK, **invariances(PITCH_6), "training.epochs": 30},
 }
 
 
 # --- training, by the stages ---
 
 
-def clone(data: Path, work: Path) -> Path:
-    """A clone of the last commit with the data sharded, whose work/ is kept."""
+def clone(work: Path) -> Path:
+    """A clone of the last commit, whose work/ is kept, with an empty index."""
     from ruamel.yaml import YAML
 
     folder = work / "clone"
     if not folder.exists():
         work.mkdir(parents=True, exist_ok=True)
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
-        examples = folder / "specs" / "examples"
-        (folder / "specs" / "data" / "spoken.yaml").write_bytes((examples / "data" / "spoken_digits.yaml").read_bytes())
-        entries = {"data": {"spoken": {"raw": str(data.resolve())}}, "specs": {}}
         with (folder / "specs" / "index.yaml").open("w", encoding="utf-8") as file:
-            YAML().dump(entries, file)
-        stage("shard", "spoken", folder)
+            YAML().dump({"data": {}, "specs": {}}, file)
     return folder
+
+
+def sharded(name: str, data: Path, folder: Path) -> None:
+    """Enter and shard a data set of the clone: spoken, the recordings, or one_room (``spoken_digits_speaker``)."""
+    from ruamel.yaml import YAML
+
+    from tests.benchmarks.spoken_digits_speaker import sets_of, written
+
+    if (folder / "work" / "shard" / name).exists():
+        return
+    raw = data.resolve()
+    if name == "one_room":
+        raw = folder.resolve().parent / name
+        if not raw.exists():
+            sets, _, labels, names = sets_of(data)
+            written(sets["one room"], labels, names, raw)
+    source = folder / "specs" / "examples" / "data" / "spoken_digits.yaml"
+    (folder / "specs" / "data" / f"{name}.yaml").write_bytes(source.read_bytes())
+    index = folder / "specs" / "index.yaml"
+    content = YAML().load(index.read_text(encoding="utf-8"))
+    content["data"][name] = {"raw": str(raw)}
+    with index.open("w", encoding="utf-8") as file:
+        YAML().dump(content, file)
+    stage("shard", name, folder)
 
 
 def stage(name: str, spec: str, folder: Path) -> None:
@@ -96,13 +118,13 @@ def stage(name: str, spec: str, folder: Path) -> None:
     subprocess.run([sys.executable, "-m", f"stages.{name}", spec], cwd=folder, env=environment, check=True)
 
 
-def trained(name: str, like: str, edits: dict[str, Any], folder: Path) -> str:
+def trained(name: str, like: str, data: str, edits: dict[str, Any], folder: Path) -> str:
     """Write the spec and run what has not been run of it; the core seconds that pretrain took, where it ran whole."""
     from ruamel.yaml import YAML
 
     yaml = YAML()
     spec = yaml.load((folder / "specs" / "examples" / f"{like}.yaml").read_text(encoding="utf-8"))
-    spec["data"] = "spoken"
+    spec["data"] = data
     for path, value in edits.items():
         *parents, last = path.split(".")
         at = spec
@@ -172,7 +194,7 @@ def unheard_rows(folder: Path, name: str) -> list[dict[str, Any]]:
     return found
 
 
-def kept_rows(folder: Path, name: str) -> list[dict[str, Any]]:
+def kept_rows(folder: Path, name: str, data: str) -> list[dict[str, Any]]:
     """What pitch leaves of both labels, of each layer by each probe, transported and erased."""
     import torch
 
@@ -182,7 +204,7 @@ def kept_rows(folder: Path, name: str) -> list[dict[str, Any]]:
     from pipeline.views import draw_view
     from pipeline.views.audio import Pitch
 
-    shards = Shards(folder / "work" / "shard" / "spoken")
+    shards = Shards(folder / "work" / "shard" / data)
     source = folder / "work" / "pretrain" / name
     described = json.loads((source / "network.json").read_text(encoding="utf-8"))
     networks = Networks(described, source / "weights.safetensors", shards.card.input)
@@ -234,11 +256,13 @@ def measured(name: str, data: Path, work: Path) -> dict[str, Any]:
     """Everything of one run; what was done before is read."""
     done = work / f"{name}.json"
     if not done.exists():
-        folder = clone(data, work)
+        folder = clone(work)
         like, edits = ("speakers", {}) if name == "speakers" else ("spoken_digits", RUNS[name])
-        seconds = trained(name, like, edits, folder)
+        clips = "one_room" if name.startswith("one_room") else "spoken"
+        sharded(clips, data, folder)
+        seconds = trained(name, like, clips, edits, folder)
         found = {"edits": edits, "core_seconds": seconds, "unheard": unheard_rows(folder, name)}
-        found |= {"kept": kept_rows(folder, name), **stage_rows(folder, name)}
+        found |= {"kept": kept_rows(folder, name, clips), **stage_rows(folder, name)}
         done.write_text(json.dumps(found), encoding="utf-8")
     content: dict[str, Any] = json.loads(done.read_text(encoding="utf-8"))
     return content
