@@ -1,11 +1,11 @@
 """``python -m stages.audit`` for what people have already: vectors, an encoder by name or file, a bundle.
 
     --embeddings h.npy [--labels y.csv] [--views v0.npy v1.npy]
-    --encoder timm:resnet18 --images FOLDER [--labels y.csv] [--declared SPEC]
-    --bundle work/export/digits --images FOLDER
+    --encoder timm:resnet18 --samples FOLDER [--labels y.csv] [--declared SPEC]
+    --bundle work/export/digits --samples FOLDER
 
 Prints what it finds, and writes to --output: measures.json and geometry.json as an audit has them, figures.json of
-probes (where there are labels), ledger.json, curation lists; of a bundle drift.json, the pictures against its card.
+probes (where there are labels), ledger.json, curation lists; of a bundle drift.json, the samples against its card.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ OUTPUT = Path("work") / "given"
 OF_ENCODER = ("weights", "size", "mean", "std")
 ALLOWED = {
     "embeddings": ("views", "labels", "output"),
-    "encoder": ("images", "declared", "labels", "output", *OF_ENCODER),
-    "bundle": ("images", "labels", "reference", "output"),
+    "encoder": ("samples", "declared", "labels", "output", *OF_ENCODER),
+    "bundle": ("samples", "labels", "reference", "output"),
 }
 """What goes with each of the three."""
 
@@ -48,10 +48,10 @@ def main(arguments: list[str]) -> None:
     for name in sorted(others - set(ALLOWED[kind])):
         if getattr(options, name) is not None:
             raise Refusal(f"--{name}: does not go with --{kind}; leave it out")
-    if kind != "embeddings" and options.images is None:
-        raise Refusal(f"--{kind} {getattr(options, kind)}: give its pictures, as --images FOLDER")
+    if kind != "embeddings" and options.samples is None:
+        raise Refusal(f"--{kind} {getattr(options, kind)}: give what it is to read, as --samples FOLDER")
     named = Path(getattr(options, kind).replace(":", "-")).stem
-    output = options.output or OUTPUT / (named if kind == "embeddings" else f"{named}-{options.images.stem}")
+    output = options.output or OUTPUT / (named if kind == "embeddings" else f"{named}-{options.samples.stem}")
     writable(output)
     output.parent.mkdir(parents=True, exist_ok=True)
     no_drift: list[Drift] = []
@@ -60,9 +60,9 @@ def main(arguments: list[str]) -> None:
         if kind == "embeddings":
             space, drift = _embeddings(options), no_drift
         else:
-            from pipeline.given_pictures import audit_pictures
+            from pipeline.given_pictures import audit_samples
 
-            space, drift = audit_pictures(options, kind, folder)
+            space, drift = audit_samples(options, kind, folder)
         _report(space, drift, output, kind != "embeddings", folder)
 
 
@@ -121,9 +121,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--mean", type=float, nargs="+", help="of each channel, in [0, 1]; default: the model's")
     parser.add_argument("--std", type=_spread, nargs="+", help="of each channel, in [0, 1]; default: the model's")
     parser.add_argument("--bundle", metavar="FOLDER", help="what the export stage wrote")
-    parser.add_argument("--images", metavar="PATH", type=Path, help="a folder or archive of pictures")
-    parser.add_argument("--declared", metavar="SPEC", help="a spec whose invariances make two views of each picture")
-    parser.add_argument("--reference", metavar="FILE", type=Path, help="h of pictures that the bundle was meant for")
+    samples = "a folder or archive of pictures, or of whatever else a bundle reads (--images is its older name)"
+    parser.add_argument("--samples", "--images", metavar="PATH", type=Path, help=samples)
+    parser.add_argument("--declared", metavar="SPEC", help="a spec whose invariances make two views of each sample")
+    parser.add_argument("--reference", metavar="FILE", type=Path, help="h of samples that the bundle was meant for")
     parser.add_argument("--output", metavar="FOLDER", type=Path, help=f"default: {OUTPUT}/NAME")
     return parser
 

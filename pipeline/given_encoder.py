@@ -1,8 +1,9 @@
 """Encoders that somebody has already: a timm or torchvision model by name, an ONNX file, or a bundle.
 
-Each becomes the same thing: the canvas that its pictures are brought to, and a function from a batch of them to
-vectors, with all preprocessing inside it. timm and torchvision models come with their published weights (fetched by
-those libraries where they are not at hand), with weights of one's own, or untrained.
+Each becomes the same thing: the contract that its samples are brought to, and a function from a batch of them to
+vectors, with all preprocessing inside it. Models by name and ONNX files read pictures, a bundle what its card says.
+Models of timm and torchvision come with their published weights (fetched by those libraries where they are not at
+hand), with weights of one's own, or untrained.
 
 Legend: n pictures of a batch, C, H, W the canvas, D the width of h.
 """
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.images import Input
+from pipeline.modalities import Modality
 from pipeline.spec import Refusal, nearest
 
 Pictures = npt.NDArray[np.uint8]
@@ -30,12 +32,12 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class GivenEncoder:
-    """From pictures on a canvas to vectors."""
+    """From samples of one contract to vectors."""
 
     name: str
-    canvas: Input
+    canvas: Modality
     encode: Callable[[Any], Rows]
-    """float tensor (n, C, H, W) in [0, 1] → (n, D) float32"""
+    """float tensor, of pictures (n, C, H, W) in [0, 1] → (n, D) float32"""
     told: str
     """what it is, for the reader of the figures: weights, preprocessing"""
 

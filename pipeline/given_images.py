@@ -1,9 +1,9 @@
-"""Pictures of a folder or archive through a given encoder: vectors, two views of each where some are declared.
+"""Samples of a folder or archive through a given encoder: vectors, two views of each where some are declared.
 
-The pictures are sharded into a temporary folder first, so that every file is decoded once, by several processes, and
+The samples are sharded into a temporary folder first, so that every file is decoded once, by several processes, and
 accounted for: kept or in the ledger. Vectors are in the order of the shards: train, then test.
 
-Legend: N pictures that are kept, D the width of h, C channels.
+Legend: N samples that are kept, D the width of h, C channels.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from pipeline.ledger import Ledger
 from pipeline.loading import ViewLoader
 from pipeline.looking import look
 from pipeline.recipe import kept_columns, number_columns
+from pipeline.samples import several
 from pipeline.sharding import shard
 from pipeline.shards import Shards
 from pipeline.sources import ColumnKind, Item
@@ -35,9 +37,9 @@ from pipeline.views.roles import Role
 Rows = npt.NDArray[np.float32]
 SPLITS = ("train", "test")
 MANY = 100
-"""pictures of which a fifth is enough to test probes on; of fewer it is half"""
+"""samples of which a fifth is enough to test probes on; of fewer it is half"""
 BATCH, RESIDENT, SEED = 64, 2**28, 0
-"""Pictures of a pass, bytes of decoded ones that may be kept, and the seed of splits and views."""
+"""Samples of a pass, bytes of decoded ones that may be kept, and the seed of splits and views."""
 
 
 @dataclass(frozen=True)
@@ -46,27 +48,27 @@ class Encoded:
 
     rows: Rows
     views: tuple[Rows, Rows] | None
-    """two views of each picture (N, D)"""
+    """two views of each sample (N, D)"""
     channels: npt.NDArray[np.float64]
-    """mean and mean square of each picture's channels on the canvas, in [0, 1] (N, 2, C)"""
+    """mean and mean square of each sample's channels on the canvas, as an encoder reads them (N, 2, C)"""
 
 
 def sharded(
-    images: Path, encoder: GivenEncoder, folder: Path, workers: int, told: Callable[[Iterable[Item]], Iterable[Item]]
+    samples: Path, encoder: GivenEncoder, folder: Path, workers: int, told: Callable[[Iterable[Item]], Iterable[Item]]
 ) -> tuple[Shards, Ledger, str]:
-    """Shard the pictures at a path onto the encoder's canvas, into an empty folder: (shards, ledger, what was found).
+    """Shard the samples at a path onto the encoder's canvas, into an empty folder: (shards, ledger, what was found).
 
     Raises:
-        Refusal: nothing there can be used, or too few pictures.
+        Refusal: nothing there can be used, or too few samples.
     """
     try:
-        seen = look(images)
+        seen = look(samples, encoder.canvas)
     except Refusal as refusal:
-        raise Refusal(str(refusal).replace("--data", "--images")) from None
-    if not isinstance(seen.canvas, Input):
-        raise Refusal(f"--images {images}: holds no pictures; of other samples give the vectors: --embeddings h.npy")
-    canvas = encoder.canvas
-    if canvas.range is None and seen.canvas.range is not None:
+        raise Refusal(str(refusal).replace("--data", "--samples")) from None
+    if not isinstance(seen.canvas, type(encoder.canvas) | None):
+        raise Refusal(f"--samples {samples}: holds no {several(encoder.canvas.word)}, which {encoder.name} reads")
+    canvas: Any = encoder.canvas
+    if isinstance(seen.canvas, Input) and canvas.range is None:
         canvas = canvas.model_copy(update={"range": seen.canvas.range})
     manifest = None if seen.table is None else seen.table.manifest
     own = seen.source.splits_itself or (manifest is not None and manifest.split is not None)
@@ -79,9 +81,9 @@ def sharded(
         labels=columns,
     )
     try:
-        _, ledger = shard(spec, images.stem, seen.raw, folder, told, workers=workers)
+        _, ledger = shard(spec, samples.stem, seen.raw, folder, told, workers=workers)
     except Refusal as refusal:
-        raise Refusal(str(refusal).replace(f"data set {images.stem}", f"--images {images}")) from None
+        raise Refusal(str(refusal).replace(f"data set {samples.stem}", f"--samples {samples}")) from None
     labels = f"labels: {', '.join(columns)}" if columns else "no labels found"
     return Shards(folder), ledger, f"{seen.words}: {ledger.summary()}; {labels}"
 
@@ -93,11 +95,11 @@ def encode_all(
     workers: int,
     told: Callable[[int], object] = int,
 ) -> Encoded:
-    """Encode every picture, and two views of each.
+    """Encode every sample, and two views of each.
 
     Args:
         views: what each of the two views goes through; None: no views.
-        told: hears how many pictures were encoded, after each pass.
+        told: hears how many samples were encoded, after each pass.
     """
     plain: list[Rows] = []
     moved: tuple[list[Rows], list[Rows]] = ([], [])
@@ -107,21 +109,21 @@ def encode_all(
         roles = [] if views is None else [Role(f"view{place}", (place,), each) for place, each in enumerate(views)]
         loaders = [ViewLoader(shards, split, [role], SEED, workers=workers, resident=RESIDENT) for role in roles]
         for start in range(0, count, BATCH):
-            samples = np.arange(start, min(start + BATCH, count))
-            pictures = shards.batch(split, samples)
-            moments.append(_moments(pictures))
-            plain.append(encoder.encode(pictures))
-            told(len(samples))
+            places = np.arange(start, min(start + BATCH, count))
+            batch = shards.batch(split, places)
+            moments.append(_moments(batch))
+            plain.append(encoder.encode(batch))
+            told(len(places))
             for loader, rows in zip(loaders, moved, strict=False):
-                (seen,) = loader.views(VIEW_EPOCH, samples)
+                (seen,) = loader.views(VIEW_EPOCH, places)
                 rows.append(encoder.encode(seen))
-                told(len(samples))
+                told(len(places))
     both = None if views is None else (np.concatenate(moved[0]), np.concatenate(moved[1]))
     return Encoded(np.concatenate(plain), both, np.concatenate(moments))
 
 
 def texts_of(shards: Shards) -> dict[str, tuple[ColumnKind, list[str]]]:
-    """Every label column: its kind, and the label of each picture in the order of the vectors; "" where none is."""
+    """Every label column: its kind, and the label of each sample in the order of the vectors; "" where none is."""
     parts = [shards.labels(split) for split in SPLITS]
     found: dict[str, tuple[ColumnKind, list[str]]] = {}
     for name, column in shards.card.columns.items():
@@ -139,8 +141,8 @@ def place_of(shards: Shards, row: int) -> tuple[str, int]:
     return ("train", row) if row < train else ("test", row - train)
 
 
-def _moments(pictures: torch.Tensor) -> npt.NDArray[np.float64]:
-    """pictures (n, C, H, W) → means and mean squares (n, 2, C)."""
-    values = pictures.double().flatten(2)
+def _moments(batch: torch.Tensor) -> npt.NDArray[np.float64]:
+    """samples (n, C, …) → means and mean squares (n, 2, C)."""
+    values = batch.double().flatten(2)
     found: npt.NDArray[np.float64] = torch.stack([values.mean(2), values.square().mean(2)], 1).numpy()
     return found

@@ -46,7 +46,8 @@ def open_onnx(file: Path, given: Preprocessing) -> GivenEncoder:
     entry = session.get_inputs()[0]
     if len(session.get_inputs()) != 1 or len(entry.shape) != 4 or entry.type not in (*TYPES, UINT8):
         found = ", ".join(f"{each.name} {each.type} {each.shape}" for each in session.get_inputs())
-        raise Refusal(f"--encoder {file}: its input is no batch of pictures (N, C, H, W): {found}")
+        remedy = "of other samples audit the bundle (--bundle), or vectors (--embeddings)"
+        raise Refusal(f"--encoder {file}: its input is no batch of pictures (N, C, H, W): {found}; {remedy}")
     last = entry.shape[3] in CHANNELS and entry.shape[1] not in CHANNELS
     channels, height, width = (entry.shape[place] for place in ((3, 1, 2) if last else (1, 2, 3)))
     channels = channels if isinstance(channels, int) else len(given.mean or (0, 0, 0))

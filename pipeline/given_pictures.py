@@ -1,7 +1,7 @@
-"""An encoder or a bundle over a folder or archive of pictures: vectors, labels, views, and a bundle's drift.
+"""An encoder or a bundle over a folder or archive of samples: vectors, labels, views, and a bundle's drift.
 
-A bundle knows its invariances, so two views of every picture are drawn by them; another encoder has none but those of a
-spec that is named (``--declared``).
+A bundle knows its invariances, so two views of every sample are drawn by them, but for code, which no bundle executes;
+another encoder has none but those of a spec that is named (``--declared``).
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from pipeline.given_encoder import GivenEncoder, Preprocessing, open_encoder
 from pipeline.given_images import Encoded, encode_all, place_of, sharded, texts_of
 from pipeline.given_labels import matched, read_labels
 from pipeline.given_rows import Given, given
-from pipeline.images import Input
 from pipeline.machine import read_machine, settle
+from pipeline.samples import several
 from pipeline.shard_names import Names
 from pipeline.shards import Shards
 from pipeline.sources import ColumnKind, Item
 from pipeline.space import LatentSpace
 from pipeline.spec import Refusal, parse, read_section
-from pipeline.views import Invariance, misfit
+from pipeline.views import Invariance, codes, misfit
 
 Views = tuple[tuple[Invariance, ...], tuple[Invariance, ...]]
 
 
-def audit_pictures(options: Any, kind: str, folder: Path) -> tuple[Given, list[Drift]]:
-    """Encode pictures and gather what is known of them.
+def audit_samples(options: Any, kind: str, folder: Path) -> tuple[Given, list[Drift]]:
+    """Encode samples and gather what is known of them.
 
     Args:
         options: of the command line.
@@ -41,7 +41,7 @@ def audit_pictures(options: Any, kind: str, folder: Path) -> tuple[Given, list[D
         folder: an empty one, for the shards.
 
     Raises:
-        Refusal: the encoder or the pictures cannot be used; one line says why.
+        Refusal: the encoder or the samples cannot be used; one line says why.
     """
     machine = read_machine()
     settle(machine)
@@ -66,10 +66,10 @@ def audit_pictures(options: Any, kind: str, folder: Path) -> tuple[Given, list[D
     place = folder / "shards"
     place.mkdir()
     workers = machine.workers or machine.chosen_workers()
-    shards, ledger, found = sharded(options.images, encoder, place, workers, files)
+    shards, ledger, found = sharded(options.samples, encoder, place, workers, files)
     told.append(found)
     count = sum(shards.card.splits.values()) * (1 if views is None else 3)
-    with tqdm(total=count, desc="encode", unit=" images", mininterval=0.5) as bar:
+    with tqdm(total=count, desc="encode", unit=f" {several(canvas.word)}", mininterval=0.5) as bar:
         encoded = encode_all(shards, encoder, views, workers, bar.update)
     names = _names(shards, len(encoded.rows))
     texts = _texts(shards, options.labels, names)
@@ -89,7 +89,7 @@ def audit_pictures(options: Any, kind: str, folder: Path) -> tuple[Given, list[D
 
 
 def _texts(shards: Shards, file: Path | None, names: list[str]) -> dict[str, tuple[ColumnKind, list[str]]]:
-    """The label columns: of a table, or those that were found beside the pictures."""
+    """The label columns: of a table, or those that were found beside the samples."""
     if file is not None:
         labels = read_labels(file, None, "")
         return {column: (labels.kind(column), values) for column, values in matched(labels, names).items()}
@@ -105,14 +105,11 @@ def _of_bundle(bundle: Bundle) -> GivenEncoder:
     import torch
 
     @torch.inference_mode()
-    def encode(pictures: torch.Tensor) -> np.ndarray:
-        return bundle.network.encode(pictures).float().numpy()
+    def encode(batch: torch.Tensor) -> np.ndarray:
+        return bundle.network.encode(batch).float().numpy()
 
     canvas = bundle.input
-    if not isinstance(canvas, Input):
-        remedy = "write its vectors with stages.embed and give them: --embeddings h.npy"
-        raise Refusal(f"--bundle: it reads no pictures, and --images are pictures; {remedy}")
-    told = f"bundle {bundle.card['identity'][:8]}; canvas {canvas.height} x {canvas.width}, fit {canvas.fit}"
+    told = f"bundle {bundle.card['identity'][:8]}; {several(canvas.word)} of {' x '.join(map(str, canvas.shape))}"
     return GivenEncoder(str(bundle.card.get("name", "bundle")), canvas, encode, told)
 
 
@@ -120,9 +117,12 @@ def _views_of(bundle: Bundle) -> tuple[Views | None, str]:
     """What the two views of a bundle's card go through; none, and why, where this machine cannot make them."""
     try:
         space: LatentSpace = parse(bundle.card["space"], LatentSpace, "card.json", "space")
-        return (space.through(0), space.through(1)), ""
     except Refusal as refusal:
         return None, f"no views are drawn: {str(refusal).splitlines()[0]}"
+    files = ", ".join(sorted({code.file for _, code in codes(space)}))
+    if files:
+        return None, f"no views are drawn: the card declares code ({files}), which no bundle executes"
+    return (space.through(0), space.through(1)), ""
 
 
 def _declared(name: str) -> Views:
@@ -133,7 +133,7 @@ def _declared(name: str) -> Views:
 
 
 def _drift(bundle: Bundle, encoded: Encoded, space: Given, file: Path | None) -> Iterator[Drift]:
-    """The pictures against the card: channels of the input always, vectors where there is something to compare with."""
+    """The samples against the card: channels of the input always, vectors where there is something to compare with."""
     network = bundle.card["network"]
     yield from drift_of_channels(encoded.channels, network["mean"], network["std"])
     if file is not None:
@@ -141,9 +141,9 @@ def _drift(bundle: Bundle, encoded: Encoded, space: Given, file: Path | None) ->
         space.told.append(f"drift: vectors against {file}, channels against the card")
     elif bundle.card.get("reference") is not None:
         reference = parse(bundle.card["reference"], Reference, "card.json", "reference")
-        space.told.append(f"drift: against the card's reference of {reference.count} test images")
+        space.told.append(f"drift: against the card's reference of {reference.count} test {several(bundle.input.word)}")
     else:
-        remedy = "give --reference h.npy (vectors of pictures that it was meant for) to compare vectors"
+        remedy = "give --reference h.npy (vectors of samples that it was meant for) to compare vectors"
         space.told.append(f"drift: the card holds no reference of vectors, so channels alone are compared; {remedy}")
         return
     yield from drift_of_vectors(space.rows, reference)

@@ -14,6 +14,7 @@ from typing import Any
 
 from pipeline.looking_sample import Seen, measure, records
 from pipeline.looking_tables import Table, tables
+from pipeline.modalities import Modality
 from pipeline.sources import Archive, Arrays, Folder, Record, TorchvisionSet, WebDataset
 from pipeline.sources.arrays import Part, arrays_of
 from pipeline.sources.names import hidden
@@ -33,13 +34,20 @@ TORCHVISION = {
 }
 
 
-def look(path: Path) -> Seen:
-    """Find out what lies at a path. Raises Refusal where nothing there can be used."""
+def look(path: Path, contract: Modality | None = None) -> Seen:
+    """Find out what lies at a path.
+
+    Args:
+        contract: what the samples are, where that is known; else it is guessed from some of them.
+
+    Raises:
+        Refusal: nothing there can be used.
+    """
     path = path.expanduser()
     if not path.exists():
         raise Refusal(f"--data {path}: no such path")
     seen = _file(path) if path.is_file() else _folder(path)
-    measure(seen)
+    measure(seen, contract)
     first = {name.lower() for name in seen.classes}
     if isinstance(seen.source, Archive) and len(first) > 1 and first <= {*TRAINS, *TESTS}:
         words = ", ".join(seen.classes)
@@ -49,7 +57,7 @@ def look(path: Path) -> Seen:
         if seen.table is None and isinstance(seen.source, Folder) and seen.source.test is None and only is not None:
             below = [entry for entry in (seen.raw / only).iterdir() if entry.is_dir() and not hidden(entry.name)]
             if len(below) > 1:
-                return look(seen.raw / only)
+                return look(seen.raw / only, contract)
         if only is not None and seen.table is None:
             remedy = (
                 "; unpack the archive and give the folder inside it if there are"

@@ -17,6 +17,7 @@ from pipeline.audio import decode as decode_sound
 from pipeline.images import Input, Unreadable, decode, decode_array
 from pipeline.images.tiff import read_page, read_values
 from pipeline.looking_tables import Table
+from pipeline.modalities import Modality
 from pipeline.sources import Archive, Folder, Record, Refused, Source
 from pipeline.spec import Refusal
 
@@ -37,6 +38,7 @@ class Seen:
     """what it is, for the user"""
     table: Table | None = None
     canvas: Input | Audio | None = None
+    """the one that suits; None where it was known before"""
     classes: Counter[str] = field(default_factory=Counter)
     """pictures of each class, of those that were listed and are not kept for testing"""
     count: int = 0
@@ -62,8 +64,8 @@ def records(source: Source, raw: Path) -> Iterator[Record]:
             return
 
 
-def measure(seen: Seen) -> None:
-    """Count the pictures and their classes, and choose the canvas by a sample of them."""
+def measure(seen: Seen, contract: Modality | None = None) -> None:
+    """Count the samples and their classes, and choose the canvas by some of them where no ``contract`` is known."""
     kept: list[Record] = []
     step, started = 1, time.monotonic()
     source, levels = seen.source, 0
@@ -84,6 +86,9 @@ def measure(seen: Seen) -> None:
     if not seen.count:
         raise Refusal(f"--data {seen.raw}: no file in it could be a picture; give the folder that holds the pictures")
     seen.whole = seen.count < SAMPLE and time.monotonic() - started < SECONDS
+    if contract is not None and not isinstance(contract, Input):  # of pictures the range may be left to guess
+        _judge(seen, kept, contract)
+        return
     shapes, wide, reasons = [], [], Counter[str]()
     sounds: list[Decoded] = []
     for record in kept:
@@ -112,6 +117,20 @@ def measure(seen: Seen) -> None:
     if reasons and len(wide) < reasons.total():
         seen.remarks.append(f"{reasons.total() - len(wide)} of {len(kept)} files looked at are no pictures")
     seen.canvas = _canvas(np.array(shapes), _range(wide) if wide else None)
+
+
+def _judge(seen: Seen, kept: list[Record], contract: Modality) -> None:
+    """Hold that some of the samples are what a contract reads. Raises Refusal."""
+    reasons = Counter[str]()
+    for record in kept:
+        content = record.content.read_bytes() if isinstance(record.content, Path) else record.content
+        try:
+            contract.raw(content, record.array)
+        except Unreadable as fault:
+            reasons[str(fault)] += 1
+    if reasons.total() == len(kept):
+        least = f"no {contract.word} among {len(kept)} files looked at: {reasons.most_common(1)[0][0]}"
+        raise Refusal(f"--data {seen.raw}: {least}")
 
 
 def _sound(content: bytes, reasons: Counter[str]) -> list[Decoded]:

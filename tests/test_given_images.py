@@ -8,7 +8,6 @@ import shutil
 import sys
 import tarfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,11 +16,9 @@ from PIL import Image
 from scipy.io import wavfile
 from test_stages import CHAIN, Call, call, place, ran  # noqa: F401
 
-from pipeline.audio import Audio
 from pipeline.bundle import load
 from pipeline.bundle.writing import write_bundle
 from pipeline.given_encoder import Preprocessing, open_encoder
-from pipeline.given_pictures import _of_bundle
 from pipeline.spec import Refusal
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -265,12 +262,6 @@ def test_a_bundle_on_its_own_data_has_not_drifted_and_on_brighter_data_has(place
     assert "mean.h" in {row["measure"] for row in read("work/given/mine-same/drift.json")["rows"]}
 
 
-def test_a_bundle_that_hears_is_no_encoder_of_pictures():
-    clip = Audio(kind="audio", rate=8000, seconds=0.2, channels=1, mix="mean", longer="centre", shorter="centre")
-    with pytest.raises(Refusal, match="it reads no pictures, and --images are pictures; write its vectors"):
-        _of_bundle(SimpleNamespace(input=clip))
-
-
 def test_pictures_that_cannot_be_used_are_one_line(place, call: Call):  # noqa: F811
     Path("empty").mkdir()
     Path("texts").mkdir()
@@ -280,13 +271,13 @@ def test_pictures_that_cannot_be_used_are_one_line(place, call: Call):  # noqa: 
     Path("sounds").mkdir()
     for number in range(5):
         wavfile.write(f"sounds/{number}.wav", 8000, np.zeros(4000, np.int16))
-    arguments = ["--encoder", "timm:test_resnet", "--weights", "none", "--size", "32", "--images"]
+    arguments = ["--encoder", "timm:test_resnet", "--weights", "none", "--size", "32", "--samples"]
     for images, line in (
-        ("nowhere", "--images nowhere: no such path"),
-        ("empty", "--images empty: an empty folder"),
+        ("nowhere", "--samples nowhere: no such path"),
+        ("empty", "--samples empty: an empty folder"),
         ("texts", "no picture among 5 files"),
-        ("few", "--images few: "),
-        ("sounds", "--images sounds: holds no pictures; of other samples give the vectors: --embeddings h.npy"),
+        ("few", "--samples few: "),
+        ("sounds", "--samples sounds: holds no pictures, which timm:test_resnet reads"),
     ):
         code, lines = call("audit", *arguments, images)
         assert (code, len(lines)) == (1, 1), lines

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,12 @@ import numpy as np
 import pytest
 from ruamel.yaml import YAML
 from small import CHECK, ROOT, SPACE, TRAINING, run_stages, whole
+
+from pipeline import given_command
+from pipeline.bundle import load
+from pipeline.shard_names import Names
+from pipeline.shards import Shards
+from pipeline.spec import Refusal
 
 pytestmark = pytest.mark.slow
 soundfile = pytest.importorskip("soundfile", reason="needs soundfile")
@@ -167,10 +175,6 @@ def test_every_stage_ran_and_its_pictures_are_there(root: Path, name: str) -> No
 
 @pytest.mark.parametrize(("name", "ending"), [("tones", "wav"), ("courses", "npz")])
 def test_a_bundle_embeds_raw_files_as_the_stage_did(root: Path, name: str, ending: str) -> None:
-    from pipeline.bundle import load
-    from pipeline.shard_names import Names
-    from pipeline.shards import Shards
-
     shards, bundle = Shards(root / "work/shard" / name), load(root / "work/export" / name)
     called, known = Names(shards), np.load(root / "work/embed" / name / "test.h.npy")
     rows = [row for row in range(shards.card.splits["test"]) if called("test", row).endswith(ending)][:6]
@@ -179,8 +183,6 @@ def test_a_bundle_embeds_raw_files_as_the_stage_did(root: Path, name: str, endin
 
 
 def test_own_code_is_judged_as_any_invariance_and_a_bundle_does_without(root: Path) -> None:
-    from pipeline.bundle import load
-
     findings = json.loads((root / "work/check/tones/findings.json").read_text())
     of_code = {
         each["finding"]: each for each in findings if each["invariance"] == "code" and each["preserved"] == "pitch"
@@ -208,10 +210,70 @@ def test_windows_of_longer_series_are_judged(root: Path) -> None:
     assert windowed["false_positive"] < 1, "two windows of a series are not one"
 
 
+Audited = Callable[[str, str], str]
+
+
+@pytest.fixture
+def audited(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Audited:
+    """Audit a bundle on what lies at a path, in this process: what is printed. It writes out/PATH."""
+    monkeypatch.chdir(root)
+    for name, value in (("WORKERS", "1"), ("DEVICE", "cpu"), ("THREADS", "1")):
+        monkeypatch.setenv(f"LATENT_{name}", value)
+
+    def call(bundle: str, samples: str) -> str:
+        given_command.main(["--bundle", f"work/export/{bundle}", "--samples", samples, "--output", f"out/{samples}"])
+        return capsys.readouterr().out
+
+    return call
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize(("name", "several"), [("tones", "clips"), ("courses", "series")])
+def test_a_bundle_is_audited_on_files_of_its_own_modality(
+    root: Path, audited: Audited, name: str, several: str
+) -> None:
+    told, out = audited(name, name), root / "out" / name
+    ledger = json.loads((out / "ledger.json").read_text())
+    assert (ledger["kept"], ledger["seen"]) == (120, 120 + sum(ledger["refused"].values()))
+    count = Shards(root / "work/shard" / name).card.splits["test"]
+    assert f"the card's reference of {count} test {several}" in told
+    rows = list(csv.DictReader((out / "rows.csv").read_text().splitlines()))
+    some = np.random.default_rng(0).permutation(len(rows))[:5]
+    known = load(root / "work/export" / name).embed([root / name / rows[row]["name"] for row in some])
+    np.testing.assert_allclose(np.load(out / "embeddings.npy")[some], np.asarray(known), atol=1e-4)
+    drift = {each["measure"]: each for each in json.loads((out / "drift.json").read_text())["rows"]}
+    assert drift["mean.h"]["low"] <= drift["mean.h"]["expected_without_drift"]
+    assert drift["channel.0.mean"]["low"] <= 0 <= drift["channel.0.mean"]["high"]
+    assert (out / "curation" / "outliers.png").stat().st_size > 500
+    alignment = json.loads((out / "measures.json").read_text())["measures"]["alignment.h"]["value"]
+    if name == "tones":
+        assert "no views are drawn: the card declares code (mine/hum.py), which no bundle executes" in told
+        assert alignment is None
+    else:
+        assert alignment > 0, "two windows of each series"
+        assert {row["label"] for row in json.loads((out / "figures.json").read_text())["rows"]} == {"label"}
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_series_in_another_unit_have_drifted(root: Path, audited: Audited) -> None:
+    for file in sorted((root / "courses" / "slow").glob("*.npz")):
+        (root / "fahrenheit").mkdir(exist_ok=True)
+        np.savez(root / "fahrenheit" / file.name, values=1.8 * np.load(file)["values"] + 32)
+    audited("courses", "fahrenheit")
+    drift = {each["measure"]: each for each in json.loads((root / "out/fahrenheit/drift.json").read_text())["rows"]}
+    assert drift["channel.0.mean"]["low"] > 20  # spreads
+    assert drift["mean.h"]["low"] > drift["mean.h"]["expected_without_drift"]
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_files_of_another_modality_are_told_in_one_line(audited: Audited) -> None:
+    with pytest.raises(Refusal, match=r"^--samples courses: no clip among 121 files looked at: ") as told:
+        audited("tones", "courses")
+    assert "\n" not in str(told.value)
+
+
 def test_the_graph_of_a_sound_encoder_takes_waves(root: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
-    from pipeline.shards import Shards
-
     waves = Shards(root / "work/shard/tones").images("test")[:3]
     graph = onnxruntime.InferenceSession(root / "work/export/tones/model.onnx", providers=["CPUExecutionProvider"])
     found = graph.run(["h"], {"pixels": waves})[0]
