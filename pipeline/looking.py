@@ -12,8 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pipeline.looking_episodes import long_table
 from pipeline.looking_sample import Seen, measure, records
-from pipeline.looking_tables import Table, tables
+from pipeline.looking_tables import TABLES, tables
 from pipeline.modalities import Modality
 from pipeline.sources import Archive, Arrays, Folder, Record, TorchvisionSet, WebDataset
 from pipeline.sources.arrays import Part, arrays_of
@@ -23,6 +24,23 @@ from pipeline.spec import Refusal
 
 TESTS, TRAINS = ("test", "val", "valid", "validation"), ("train", "training")
 PACKED = (".tar", ".tar.gz", ".tgz", ".zip")
+DATA = (
+    *PACKED,
+    ".npy",
+    ".npz",
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".tif",
+    ".tiff",
+    ".webp",
+    ".bmp",
+    ".gif",
+    ".wav",
+    ".flac",
+    ".ogg",
+)
+"""beside which a single table is one of labels"""
 TORCHVISION = {
     "cifar-10-batches-py": "CIFAR10",
     "cifar-100-python": "CIFAR100",
@@ -47,7 +65,8 @@ def look(path: Path, contract: Modality | None = None) -> Seen:
     if not path.exists():
         raise Refusal(f"--data {path}: no such path")
     seen = _file(path) if path.is_file() else _folder(path)
-    measure(seen, contract)
+    if seen.canvas is None:
+        measure(seen, contract)
     first = {name.lower() for name in seen.classes}
     if isinstance(seen.source, Archive) and len(first) > 1 and first <= {*TRAINS, *TESTS}:
         words = ", ".join(seen.classes)
@@ -73,11 +92,12 @@ def _file(path: Path) -> Seen:
     name = path.name.lower()
     if name.endswith((".npz", ".npy")):
         return Seen(path, _arrays(path, None), f"arrays in {path.name}")
-    if name.endswith((".csv", ".tsv", ".parquet", ".pq")):
-        seen = _folder(path.parent)
-        if seen.table is None or seen.table.manifest.file != path.name:
-            raise Refusal(f"--data {path}: no column of it names the pictures in {path.parent}; give their folder")
-        return seen
+    if name.endswith(TABLES):
+        try:
+            seen = _folder(path.parent)
+        except Refusal:
+            return long_table(path, path)
+        return seen if seen.table is not None and seen.table.manifest.file == path.name else long_table(path, path)
     with path.open("rb") as file:
         start = file.read(300)
     if not (name.endswith(PACKED) or start[:2] in (b"\x1f\x8b", b"PK") or start[257:262] == b"ustar"):
@@ -95,9 +115,15 @@ def _folder(path: Path) -> Seen:
     for name, known in TORCHVISION.items():
         if name in names and (known in ("CIFAR10", "CIFAR100", "STL10", "SVHN") or (path / name / "raw").is_dir()):
             return Seen(path, TorchvisionSet(kind="torchvision", name=known), f"torchvision's {known}")  # type: ignore[arg-type]
+    if {"data", "meta"} <= {*names} and (path / "meta" / "info.json").is_file():
+        seen = _folder(path / "data")
+        seen.remarks.append("LeRobot's layout: its episodes lie in data; what meta says of them is not read")
+        return seen
     packed = [name for name in names if name.lower().endswith(PACKED) and (path / name).is_file()]
     train, test = _pair(packed)
-    found = list(tables(path, names))
+    found = [name for name in names if name.lower().endswith(TABLES)]
+    if len(found) == 1 and not any((path / name).is_dir() or name.lower().endswith(DATA) for name in names):
+        return long_table(path / found[0], path)
     if packed:
         shards = _shards(path, packed)
         if shards is not None:
@@ -127,10 +153,12 @@ def _pair(names: Iterable[str]) -> tuple[str | None, str | None]:
     return (train[0] if len(train) == 1 else None), (test[0] if len(test) == 1 and len(train) == 1 else None)
 
 
-def _with_table(seen: Seen, found: list[Table]) -> Seen:
-    """The first table that names the pictures, if any does."""
+def _with_table(seen: Seen, found: list[str]) -> Seen:
+    """The first of these tables that names the samples, if any does."""
+    if not found:
+        return seen
     names = {record.name for record in islice(records(seen.source, seen.raw), 2000)}
-    for table in found:
+    for table in tables(seen.raw, found, names):
         suited = table.suited(names, seen.source.columns(), seen.source.splits_itself)
         if suited is not None:
             seen.words += f", with the table {suited.manifest.file}"

@@ -16,8 +16,10 @@ from pipeline.audio import Audio, Decoded
 from pipeline.audio import decode as decode_sound
 from pipeline.images import Input, Unreadable, decode, decode_array
 from pipeline.images.tiff import read_page, read_values
+from pipeline.looking_series import Measured, contract_of, measured
 from pipeline.looking_tables import Table
 from pipeline.modalities import Modality
+from pipeline.series import Series
 from pipeline.sources import Archive, Folder, Record, Refused, Source
 from pipeline.spec import Refusal
 
@@ -37,8 +39,10 @@ class Seen:
     words: str
     """what it is, for the user"""
     table: Table | None = None
-    canvas: Input | Audio | None = None
+    canvas: Input | Audio | Series | None = None
     """the one that suits; None where it was known before"""
+    group: str | None = None
+    """a column of the source whose equal values belong on one side"""
     classes: Counter[str] = field(default_factory=Counter)
     """pictures of each class, of those that were listed and are not kept for testing"""
     count: int = 0
@@ -91,12 +95,17 @@ def measure(seen: Seen, contract: Modality | None = None) -> None:
         return
     shapes, wide, reasons = [], [], Counter[str]()
     sounds: list[Decoded] = []
+    series: list[Measured] = []
     for record in kept:
         content = record.content.read_bytes() if isinstance(record.content, Path) else record.content
         if content[:4] in SOUND and content[8:12] != b"WEBP":
             sounds += _sound(content, reasons)
             continue
         try:
+            rows = measured(record.name, content, record.array)
+            if rows is not None:
+                series.append(rows)
+                continue
             found = decode_array(content) if record.array else decode(content)
             shapes.append((*found.pixels.shape[:2], found.pixels.shape[2] - found.alpha))
         except Unreadable as fault:
@@ -105,6 +114,15 @@ def measure(seen: Seen, contract: Modality | None = None) -> None:
             if values is not None:
                 wide.append(values)
                 shapes.append(values.shape)
+    if len(series) > max(len(shapes), len(sounds)):
+        if reasons or shapes or sounds:
+            told = reasons.total() + len(shapes) + len(sounds)
+            seen.remarks.append(f"{told} of {len(kept)} files looked at are no series")
+        seen.canvas, told_of = contract_of(series)
+        seen.remarks += told_of
+        return
+    reasons["a series"] += len(series)
+    reasons = +reasons
     if len(sounds) > len(shapes):
         if reasons:
             seen.remarks.append(f"{reasons.total()} of {len(kept)} files looked at are no sounds")

@@ -15,8 +15,9 @@ from pipeline.spec import Refusal
 
 GROUPS = ("patient", "patient_id", "subject", "subject_id", "group", "case", "case_id", "slide", "scene", "site")
 SPLITS = ("split", "set", "subset", "partition")
-ROWS = 5000
-"""rows that are looked at"""
+TABLES = (".csv", ".tsv", ".parquet", ".pq")
+FIRST, ROWS = 200, 5000
+"""rows that are looked at: for the name of a file, and then"""
 COUNTED = ("id", "index", "row", "key", "number", "nr", "")
 """names of columns of numbers that count rows and say nothing of a picture"""
 
@@ -40,9 +41,9 @@ class Table:
         if not paths:
             return None
         columns = {
-            name: _kind([row[name] for row in self.rows]) for name in self.rows[0] if name not in (paths[0], *taken)
+            name: kind_of([row[name] for row in self.rows]) for name in self.rows[0] if name not in (paths[0], *taken)
         }
-        split = next((name for name in columns if name.lower() in SPLITS and _splits(self.rows, name)), None)
+        split = next((name for name in columns if name.lower() in SPLITS and splits(self.rows, name)), None)
         for name in list(columns):
             if name.lower() in SPLITS:
                 del columns[name]
@@ -61,27 +62,31 @@ class Table:
         return Table(manifest, group, self.rows)
 
 
-def tables(folder: Path, names: list[str]) -> Iterator[Table]:
-    """Yield the tables of a folder that can be read."""
+def tables(folder: Path, names: list[str], known: Collection[str]) -> Iterator[Table]:
+    """Yield the tables of a folder that can be read and name one of the known files in their first rows."""
+    forms = {unicodedata.normalize("NFC", name) for name in known}
     for name in names:
-        if name.lower().endswith((".csv", ".tsv", ".parquet", ".pq")):
-            try:
-                rows = list(islice(rows_of(folder / name), ROWS))
-            except Refusal:
+        try:
+            found = rows_of(folder / name)
+            rows = list(islice(found, FIRST))
+            if not any(_named(value, forms) for row in rows for value in row.values()):
                 continue
-            if rows:
-                yield Table(Manifest(file=name, path="?", classes=(), numbers=(), split=None), None, rows)
+            rows += islice(found, ROWS - FIRST)
+        except Refusal:
+            continue
+        yield Table(Manifest(file=name, path="?", classes=(), numbers=(), split=None), None, rows)
 
 
 def _named(value: Any, known: set[str]) -> bool:
     return isinstance(value, str) and unicodedata.normalize("NFC", value.replace("\\", "/").removeprefix("./")) in known
 
 
-def _splits(rows: list[dict[str, Any]], name: str) -> bool:
+def splits(rows: list[dict[str, Any]], name: str) -> bool:
+    """Whether a column says train and test."""
     return {WORDS.get(str(row[name]).strip().lower()) for row in rows} >= {"train", "test"}
 
 
-def _kind(values: list[Any]) -> str | None:
+def kind_of(values: list[Any]) -> str | None:
     """class: few different values; number: all numbers; None: neither."""
     texts = [str(value).strip() for value in values if value is not None and str(value).strip()]
     different = set(texts)

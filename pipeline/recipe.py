@@ -11,7 +11,8 @@ from typing import Any
 from pipeline.audio import Audio
 from pipeline.images import Input
 from pipeline.looking_sample import Seen
-from pipeline.sources import Archive, Arrays, Folder, TorchvisionSet, WebDataset
+from pipeline.series import Series
+from pipeline.sources import Archive, Arrays, Episodes, Folder, TorchvisionSet, WebDataset
 
 GREY = """    - {kind: brightness, amount: 0.4, probability: 0.8}
     - {kind: contrast, amount: 0.4, probability: 0.8}
@@ -52,7 +53,7 @@ def data_text(seen: Seen) -> str:
     kept = [*kept_columns(seen), *number_columns(seen)]
     table = seen.table
     splits_itself = seen.source.splits_itself or (table is not None and table.manifest.split is not None)
-    group = None if table is None else table.group
+    group = group_of(seen)
     split: dict[str, Any] | None = {"test": 0.2, "seed": 0, "group": group}
     if splits_itself:
         split = None if group is None else {"test": None, "seed": None, "group": group}
@@ -82,6 +83,11 @@ def number_columns(seen: Seen) -> list[str]:
     return [name for name in _columns(seen, "number") if not gaps(seen, name)]
 
 
+def group_of(seen: Seen) -> str | None:
+    """The column whose equal values are kept on one side."""
+    return seen.group if seen.table is None else seen.table.group
+
+
 def gaps(seen: Seen, column: str) -> int:
     """Rows of the table that lack a column's value."""
     return 0 if seen.table is None or column in seen.source.columns() else seen.table.gaps(column)
@@ -89,7 +95,7 @@ def gaps(seen: Seen, column: str) -> int:
 
 def _columns(seen: Seen, kind: str) -> list[str]:
     kinds = {**seen.source.columns(), **({} if seen.table is None else seen.table.manifest.columns())}
-    group = None if seen.table is None else seen.table.group
+    group = group_of(seen)
     return [name for name, of in kinds.items() if of == kind and name != group]
 
 
@@ -108,7 +114,7 @@ def counted(seen: Seen) -> str:
     """How many pictures and classes were listed."""
     least = "" if seen.whole else "at least "
     classes = f" in {len(seen.classes)} classes" if "label" in seen.source.columns() and seen.classes else ""
-    return f"{least}{seen.count} files{classes}"
+    return f"{least}{seen.count} {'episodes' if isinstance(seen.source, Episodes) else 'files'}{classes}"
 
 
 def spec_text(template: str, name: str, seen: Seen) -> str:
@@ -126,7 +132,13 @@ def spec_text(template: str, name: str, seen: Seen) -> str:
     text = _line(text, "data", name)
     text = _line(text, "  preserves", flow(kept))
     text = _line(text, "  labels", flow([*kept, *number_columns(seen)]))
-    text = _pictured(text, canvas) if isinstance(canvas, Input) else _heard(text, canvas)
+    match canvas:
+        case Input():
+            text = _pictured(text, canvas)
+        case Audio():
+            text = _heard(text, canvas)
+        case Series():
+            text = _measured(text, canvas)
     train = seen.train if seen.source.splits_itself else int(seen.count * 0.8)
     batch = BATCH
     while batch > LEAST_BATCH and 2 * batch > train:
@@ -157,6 +169,15 @@ def _heard(text: str, clip: Audio) -> str:
     text = _line(text, "    rate", str(clip.rate))
     text = _line(text, "    high", str(clip.rate // 2))
     return _line(text, "    bins", "40" if clip.rate <= 8000 else "64")
+
+
+def _measured(text: str, series: Series) -> str:
+    """The text with strides and claims that suit a series."""
+    if series.steps >= 256:
+        text = _part(text, "strides: [1, 2, 2]", "strides: [2, 2, 2]")
+    if series.steps < 8:
+        text = re.sub(r"(?m)^    - \{kind: step_shift.*\n", "", text, count=1)
+    return text
 
 
 def _thresholds(text: str, seen: Seen, kept: list[str]) -> str:
@@ -192,6 +213,8 @@ def _about_source(seen: Seen) -> str:
             return "  # cls and keys of the json"
         case Arrays():
             return "  # guessed from names and shapes"
+        case Episodes():
+            return "  # guessed from the names of its columns; uneven: the largest departure from the usual step"
         case TorchvisionSet():
             return ""
     return ""

@@ -21,6 +21,7 @@ from pipeline.data import DataSpec
 from pipeline.index import NONE, read_index
 from pipeline.looking import look
 from pipeline.recipe import counted, data_text, kept_columns, left_out, number_columns, spec_text
+from pipeline.series import Series
 from pipeline.sources import Record
 from pipeline.spec import Refusal, SpecError, nearest, read_spec, read_yaml
 from pipeline.specification import data_file_of, faults_of, user_files
@@ -28,7 +29,7 @@ from stages import SPECS, run
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
-GENERAL, SOUNDS = "general", "sounds"
+GENERAL, SOUNDS, SERIES = "general", "sounds", "series"
 """the example that is started from where only data is given"""
 
 LOOKED = 1000
@@ -50,7 +51,7 @@ def main(arguments: list[str]) -> None:
         raise Refusal(f"{new}: exists already; choose another name")
 
     if given.like is None and given.data is None:
-        raise Refusal("give --data PATH (your pictures or sounds), or --like SPEC (a spec to copy), or both")
+        raise Refusal("give --data PATH (your pictures, sounds or series), or --like SPEC (a spec to copy), or both")
     start = _seen(name, given.data) if given.like is None else _copied(name, given.like, given.data)
     for path in start.files:
         if path.exists():
@@ -90,13 +91,15 @@ class _Start:
 def _seen(name: str, path: str) -> _Start:
     """The general recipe on what lies at a path. Raises Refusal."""
     seen = look(Path(path))
-    sounds = isinstance(seen.canvas, Audio)
-    template = (SPECS / "examples" / f"{SOUNDS if sounds else GENERAL}.yaml").read_text(encoding="utf-8")
+    example = SOUNDS if isinstance(seen.canvas, Audio) else SERIES if isinstance(seen.canvas, Series) else GENERAL
+    template = (SPECS / "examples" / f"{example}.yaml").read_text(encoding="utf-8")
     files = {SPECS / f"{name}.yaml": spec_text(template, name, seen), SPECS / "data" / f"{name}.yaml": data_text(seen)}
     assert seen.canvas is not None
     canvas = f"canvas {seen.canvas.size[0]}x{seen.canvas.size[1]}, {seen.canvas.channels} channel(s)"
     if isinstance(seen.canvas, Audio):
         canvas = f"clips of {seen.canvas.seconds:g} s at {seen.canvas.rate} Hz"
+    if isinstance(seen.canvas, Series):
+        canvas = f"series of {seen.canvas.steps} steps, {seen.canvas.channels} channel(s)"
     labels = ", ".join([*kept_columns(seen), *(f"{name} (numbers)" for name in number_columns(seen))]) or "none"
     said = [f"found {seen.words}: {counted(seen)}; {canvas}; labels: {labels}", *seen.remarks, *left_out(seen)]
     return _Start(files, name, str(seen.raw), said)

@@ -19,6 +19,7 @@ from small import ROOT
 
 from pipeline.data import DataSpec
 from pipeline.images import encode_png
+from pipeline.looking import look
 from pipeline.sharding import shard
 from pipeline.spec import Refusal, read_spec
 from pipeline.specification import all_faults
@@ -340,6 +341,86 @@ def pendulums(path: Path, count: int = 40) -> None:
     names = ["episode_id", "t", "cos_theta", "sin_theta", "theta_dot", "torque", "reward"]
     names += ["label_gravity", "label_policy", "split"]
     parquet.write_table(arrow.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))), path)
+
+
+def courses(form: str, count: int = 60) -> None:
+    """Walks and runs, a folder a class: arrays of several lengths, or tables with a clock."""
+    random = np.random.default_rng(0)
+    for number in range(count):
+        values = random.normal(size=(50 + number % 30, 3)) + number % 2
+        file = Path("raw") / ("walk", "run")[number % 2] / f"{number:03}.{form}"
+        file.parent.mkdir(exist_ok=True)
+        if form == "csv":
+            rows = [f"{step / 50:.2f},{a:.4f},{b:.4f},{c:.4f},7" for step, (a, b, c) in enumerate(values)]
+            file.write_text("\n".join(["time,ax,ay,az,device", *rows]) + "\n")
+        elif form == "npz":
+            np.savez(file, acceleration=values.T, rate=np.array([50]))
+        else:
+            np.save(file, values)
+
+
+@pytest.mark.parametrize(
+    ("form", "names", "layout"),
+    [
+        ("npy", None, "time_first"),
+        ("csv", ["ax", "ay", "az"], "time_first"),
+        ("npz", ["acceleration"], "channels_first"),
+    ],
+)
+def test_a_folder_of_series_is_seen_with_its_channels(
+    form: str, names: Any, layout: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    courses(form)
+    data = new("raw")
+    assert data["source"] == {"kind": "folder", "train": None, "test": None, "classes": "folder", "names": None}
+    found = data["input"]
+    assert (found["kind"], found["channels"], found["names"], found["layout"]) == ("series", 3, names, layout)
+    assert (found["steps"], data["labels"], spec()["space"]["preserves"]) == (57, ["label"], ["label"])
+    assert spec()["training"]["encoder"]["kind"] == "small_1d"
+    told = capsys.readouterr().out
+    assert "series of 57 steps, 3 channel(s); labels: label" in told
+    assert "lengths are 50 to 79 steps" in told
+    assert ("never change: time, device" in told) == (form == "csv")
+
+
+def test_a_long_table_is_seen_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    pendulums(Path("raw/steps.parquet"))
+    data = new("raw/steps.parquet")
+    assert data["source"] == {
+        "kind": "episodes",
+        "file": None,
+        "episode": "episode_id",
+        "time": "t",
+        "uneven": 0.01,
+        "classes": ["label_gravity", "label_policy"],
+        "numbers": [],
+        "split": "split",
+    }
+    assert data["input"]["names"] == ["cos_theta", "sin_theta", "theta_dot", "torque", "reward"]
+    assert (data["split"], data["labels"]) == (None, ["label_gravity", "label_policy"])
+    assert "episodes are told apart by episode_id and put in order by t" in capsys.readouterr().out
+    assert look(Path("raw")).source.model_dump()["file"] == "steps.parquet"  # and where it lies alone in a folder
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        (
+            {"t.csv": b"name,x\na,1\nb,2\n"},
+            "no column of it names files in raw (give their folder), and it is no table",
+        ),
+        ({"t.csv": b"episode,t,x\na,1,2\na,1,3\nb,1,4\nb,1,2\n"}, "one as t or time has no repeats; rename them, or"),
+        ({"t.csv": b"episode,t,x\na,1,2\na,2,2\nb,1,4\nb,2,4\n"}, "no column of numbers changes within an episode"),
+        ({"a/1.csv": b"1,2\n3,4\n", "a/2.csv": b"1,2\n"}, "a CSV must begin with the names of its columns"),
+        ({"a/1.csv": b"run,x\n1,2\n2,4\n", "a/2.csv": b"run,x\n1,2\n2,3\n"}, "hold several episodes each (run)"),
+    ],
+)
+def test_tables_that_are_no_series_are_told_with_the_remedy(files: dict[str, bytes], told: str) -> None:
+    fill(Path("raw"), files)
+    with pytest.raises(Refusal) as raised:
+        main(["mine", "--data", "raw" if len(files) > 1 else "raw/t.csv"])
+    assert told in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1
 
 
 def test_the_example_of_a_long_table_is_offered() -> None:

@@ -74,6 +74,10 @@ class Table:
         ]
         return called[number]
 
+    def episodes(self) -> list[str]:
+        """The names of all episodes, in the order in which they begin."""
+        return list(dict.fromkeys(str(name) for batch in self.named_rows() for name in batch if name is not None))
+
     def named_rows(self) -> Iterator[list[Any]]:
         """Yield the episodes of all rows, a batch at a time."""
         for file in self.files:
@@ -92,7 +96,7 @@ class Table:
                     raise Refusal(f"{file}: {fault}") from None
                 yield Steps(
                     batch[self.episode],
-                    None if self.time is None else _times(batch[self.time]),
+                    None if self.time is None else times_of(batch[self.time]),
                     np.concatenate(values, axis=1).astype(np.float32),
                     {name: batch[name] for name in self.labels},
                 )
@@ -170,7 +174,7 @@ def _number(cell: str) -> float:
         return math.nan
 
 
-def _times(column: list[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
+def times_of(column: list[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Whole numbers as they are, texts of dates in microseconds, all else as floats; NaN where one is missing."""
     if isinstance(column, np.ndarray):
         return column
