@@ -208,6 +208,13 @@ def test_windows_of_longer_series_are_judged(root: Path) -> None:
     windowed = {each["finding"]: each["figure"] for each in findings if each["invariance"] == "window"}
     assert windowed.keys() == {"erased", "merged", "transported", "false_positive"}
     assert windowed["false_positive"] < 1, "two windows of a series are not one"
+    achieved = json.loads((root / "work/audit/courses/achieved.json").read_text())
+    (row,) = [row for row in achieved["transformations"] if row["name"] == "window"]
+    assert [point["strength"] for point in row["points"]] == [0.25, 0.5, 0.75, 1.0]
+    assert row["points"][-1]["changed"] > 20
+    assert row["points"][-1]["layers"]["h"]["movement"]["value"] > 0
+    (row,) = [row for row in achieved["boundary"] if row["name"] == "window"]
+    assert [each["parameter"] for each in row["parameters"]] == ["place"]
 
 
 Audited = Callable[[str, str], str]

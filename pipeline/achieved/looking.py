@@ -2,7 +2,7 @@
 
 Everything is encoded in evaluation mode and without a gradient, so no weight and no running statistic of the encoder
 changes. Pictures are looked at on the canvas: a crop is brought back to the canvas's size, also where training made
-smaller views of it.
+smaller views of it. Windows are cut from the files, as training cuts them.
 
 n samples, pictures (n, C, H, W) in [0, 1], on the device.
 """
@@ -24,7 +24,8 @@ from pipeline.modalities import Modality
 from pipeline.modalities.proofs import proof_of
 from pipeline.network import Network, described_network, trained_network
 from pipeline.shards import Shards
-from pipeline.views import Invariance, Parameters, apply_view, draw_parameters
+from pipeline.views import Invariance, Parameters, Window, apply_view, draw_parameters
+from pipeline.views.window import windows
 
 EPOCH = -6
 """Of the transformations that are drawn here: an epoch that no training, check or evaluation has."""
@@ -46,6 +47,7 @@ class Sample:
     images: Tensor
     """(n, C, H, W) float32 in [0, 1], or what else the modality's samples are"""
     contract: Modality
+    shards: Shards
 
     def draw(self, invariance: Invariance, stream: int) -> tuple[Tensor, Parameters]:
         """Each picture transformed: (n, C, H, W), and what was drawn. Weaker ones of a stream go the same way.
@@ -55,14 +57,19 @@ class Sample:
         """
         split = 0 if self.split == "test" else 1
         keys = Keys.of(0, EPOCH, self.rows, 2 * stream + split)
-        drawn = draw_parameters([invariance], keys)
-        return apply_view(self.images, [invariance], drawn, self.contract.size), drawn[0]
+        drawn, size, images = draw_parameters([invariance], keys), self.contract.size, self.images
+        if isinstance(invariance, Window) and self.contract.own_size(self.shards.shapes(self.split)[self.rows]):
+            (images,) = windows(self._whole, self.rows.tolist(), invariance, drawn, size[0])
+        return apply_view(images, [invariance], drawn, size), drawn[0]
+
+    def _whole(self, row: int) -> Tensor:
+        return torch.from_numpy(self.shards.original(self.split, row))
 
 
 def take(shards: Shards, split: str, count: int) -> Sample:
     """At most ``count`` pictures of a split."""
     rows = chosen(shards.card.splits[split], count, split)
-    return Sample(split, rows, shards.batch(split, rows), shards.card.input)
+    return Sample(split, rows, shards.batch(split, rows), shards.card.input, shards)
 
 
 def chosen(total: int, count: int, split: str) -> Rows:

@@ -18,11 +18,13 @@ from small import space, whole
 sys.path.insert(0, str(Path(__file__).parent))
 
 from known import check
+from mutants import Mutant, Wrong, applied, broken
 
 from pipeline.audio import Audio
 from pipeline.check import Finding
 from pipeline.check.examine import examine
-from pipeline.check.moving import moved
+from pipeline.check.moving import VIEWS, moved
+from pipeline.check.partners import view_pair
 from pipeline.check.sample import EPOCH, take
 from pipeline.data import DataSpec
 from pipeline.loading import ViewLoader
@@ -168,17 +170,32 @@ def test_files_of_both_kinds_are_told() -> None:
     assert set(verdicts(found).values()) == {"pass"}
 
 
-def test_the_windows_are_those_that_training_would_cut_and_a_file_is_read_once_for_all_of_them() -> None:
+def test_windows_are_those_that_training_would_cut_and_a_file_is_read_once_for_all_of_them() -> None:
     made = recordings(AUDIO, 4, "everywhere")
-    invariances = (Window(),)
-    part, _ = take(cast(Shards, made), check())
-    found = moved(part, invariances, seed=3)
-    assert made.opened == len(part)
-    assert float(found.changed.float().mean()) > 0.98  # one place in 769 is the middle
-    loader = ViewLoader(cast(Shards, made), "train", [Role("view", (0, 1), invariances)], seed=3)
-    views = loader.views(EPOCH, part.numbers)[0].unflatten(0, (len(part), 2))
-    assert torch.equal(found.first, views[:, 0])
-    assert torch.equal(found.second, views[:, 1])
+    train, test = take(cast(Shards, made), check())
+    through = (Window(), Gain(db=3))
+    found = moved(train, through, seed=3)
+    assert made.opened == len(train)
+    assert bool(found.changed.all())
+    pair = view_pair(train, [through, through], seed=3)
+    loader = ViewLoader(cast(Shards, made), "train", [Role("view", (0, 1, VIEWS, VIEWS + 1), through)], seed=3)
+    views = loader.views(EPOCH, train.numbers)[0].unflatten(0, (len(train), 4))
+    for number, view in enumerate((found.first, found.second, *pair)):
+        torch.testing.assert_close(view, views[:, number])
+    for row in range(0, len(test), 7):
+        assert np.array_equal(made.waves[test.numbers[row]], test.whole(row).numpy())
+
+
+def test_windows_of_what_all_recordings_share_collide() -> None:
+    """All but the middle is one noise for all, so most windows are the same sound, and no clip is."""
+    made, shared = recordings(AUDIO, 9, "everywhere"), np.random.default_rng(1).normal(size=(1, 9 * CLIP))
+    middle, own = 9 * CLIP // 2, CLIP // 8
+    for wave in made.waves:
+        wave[:, : middle - own] = shared[:, : middle - own]
+        wave[:, middle + own :] = shared[:, middle + own :]
+    collided = [each for each in examined(made) if "pairs of different inputs" in each.sentence]
+    assert [each.invariance for each in collided] == ["window"]
+    assert collided[0].details["count"] > 20
 
 
 @pytest.mark.parametrize(
@@ -212,3 +229,55 @@ def test_other_invariances_open_no_file() -> None:
     _, part = take(cast(Shards, made), check())
     moved(part, (Gain(db=3), Window()), seed=0)
     assert made.opened == 0
+
+
+WRONG = (
+    Wrong(
+        "windows of the clip",
+        "pipeline.check.windows",
+        "return bool(invariances) and",
+        "return False and",
+        test_windows_of_what_all_recordings_share_collide,
+    ),
+    Wrong(
+        "one place for all",
+        "pipeline.views.window",
+        "values[place : place + 1]",
+        "values[:1]",
+        test_windows_are_those_that_training_would_cut_and_a_file_is_read_once_for_all_of_them,
+    ),
+    Wrong(
+        "a file for every view",
+        "pipeline.views.window",
+        "        for views, parameters in zip(found, drawn, strict=True):",
+        "        for views, parameters in zip(found, drawn, strict=True):\n            whole = read(row)",
+        test_windows_are_those_that_training_would_cut_and_a_file_is_read_once_for_all_of_them,
+    ),
+    Wrong(
+        "files of the other split",
+        "pipeline.check.sample",
+        "(SPLITS[1], number - first)",
+        "(SPLITS[0], number - first)",
+        test_windows_are_those_that_training_would_cut_and_a_file_is_read_once_for_all_of_them,
+    ),
+    Wrong(
+        "shortcuts of the clip",
+        "pipeline.check.partners",
+        "if cut_from_files(part, through):",
+        "if not cut_from_files(part, through):",
+        test_windows_are_those_that_training_would_cut_and_a_file_is_read_once_for_all_of_them,
+    ),
+    Wrong(
+        "a window of a part of the recordings is of all",
+        "pipeline.check.examine",
+        "if longer == count:",
+        "if longer:",
+        test_files_of_both_kinds_are_told,
+    ),
+)
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
+def test_a_wrong_version_is_killed(wrong: Wrong) -> None:
+    with applied(Mutant(wrong.name, "windows", wrong.module, wrong.old, wrong.new)):
+        assert broken(wrong.law)
