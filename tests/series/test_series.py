@@ -229,6 +229,21 @@ def test_a_series_has_a_picture() -> None:
     assert bool(torch.isfinite(contract().pictures(torch.zeros(2, 2, 12))).all())
 
 
+@pytest.mark.parametrize("steps", [1, 2, 5, 96, 385, 3000])
+@pytest.mark.parametrize("channels", [1, 4, 11])
+def test_lines_are_joined_and_stay_in_their_bands(steps: int, channels: int) -> None:
+    torch.manual_seed(0)
+    shown = contract(channels=channels, steps=steps).pictures(torch.randn(2, channels, steps))
+    bands = min(channels, 8)
+    ink = (1 - shown.amin(1)).unflatten(1, (bands, -1))  # (N, bands, rows, columns)
+    assert bool((ink.amax(2) > 0.5).all())  # no column is without its line
+    rows = torch.arange(ink.shape[2], dtype=torch.float)[:, None]
+    last, first = (ink > 0.3).float().mul(rows + 1).amax(2), (ink > 0.3).float().mul(len(rows) - rows).amax(2)
+    low, high = last, len(rows) + 1 - first  # rows from 1
+    gap = torch.maximum(high[..., 1:] - low[..., :-1], high[..., :-1] - low[..., 1:])
+    assert float(gap.max()) <= 1  # neighbours touch
+
+
 @pytest.mark.skipif(not HOSTILE.is_dir(), reason="../shared/data/hostile is not there")
 def test_hostile_arrays_are_read_or_told() -> None:
     of = contract(channels=8, steps=64, names=("state",))
