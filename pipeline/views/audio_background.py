@@ -12,7 +12,6 @@ N clips (N,C,T); ratios in dB, frequencies in Hz; rate in samples a second.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import ClassVar, Literal
 
 import torch
@@ -73,10 +72,16 @@ class Background(Spec):
         }
 
     def apply(self, clips: Tensor, parameters: Parameters, rate: int) -> Tensor:
-        for number, sound in enumerate(self.sounds):
-            acts = parameters["acts"] & (parameters["sound"] == number)
-            clips = on_rows(clips, acts, partial(_under, sound, parameters, rate))
-        return clips
+        def change(part: Tensor, rows: Tensor) -> Tensor:
+            made = part.new_empty(len(part), part.shape[-1])
+            for number, sound in enumerate(self.sounds):
+                some = (parameters["sound"][rows] == number).nonzero().flatten()
+                drawn = {name: values[rows[some]] for name, values in parameters.items()}
+                if len(some):
+                    made.index_copy_(0, some.to(made.device), _sounding(sound, part, drawn, rate))
+            return add_at(part, made[:, None].expand_as(part), parameters["snr"][rows])
+
+        return on_rows(clips, parameters["acts"], change)
 
     def at(self, strength: float) -> Background:
         """The same with its ratios drawn up to 60 dB by ``strength`` in [0, 1]; 0 is the identity."""
@@ -90,17 +95,14 @@ class Background(Spec):
         return None
 
 
-def _under(sound: Sound, parameters: Parameters, rate: int, part: Tensor, rows: Tensor) -> Tensor:
-    """The clips ``part`` (M,C,T), which are ``rows`` (M,) of the batch, with the sound under them."""
-    drawn = {name: values[rows] for name, values in parameters.items()}
+def _sounding(sound: Sound, like: Tensor, drawn: Parameters, rate: int) -> Tensor:
+    """The sound as it was drawn, as long as the clips ``like``: (M,T)."""
     if sound == "hum":
-        made = hum(part, drawn["hertz"], drawn["loud"], drawn["turn"], rate)
-    else:
-        slow, fast = PACE[sound]
-        corner, power = SPEECH if sound == "babble" else GALE
-        made = shaped(part, drawn["word"], corner, power, rate)
-        made = made * swell(part, slow + (fast - slow) * drawn["pace"], drawn["turn"][:, :SWELLS], rate)
-    return add_at(part, made[:, None].expand_as(part), drawn["snr"])
+        return hum(like, drawn["hertz"], drawn["loud"], drawn["turn"], rate)
+    slow, fast = PACE[sound]
+    corner, power = SPEECH if sound == "babble" else GALE
+    level = swell(like, slow + (fast - slow) * drawn["pace"], drawn["turn"][:, :SWELLS], rate)
+    return shaped(like, drawn["word"], corner, power, rate).mul_(level)
 
 
 def hum(like: Tensor, hertz: Tensor, loud: Tensor, turn: Tensor, rate: int) -> Tensor:

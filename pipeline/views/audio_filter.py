@@ -16,12 +16,11 @@ from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
-from scipy.fft import next_fast_len
 from torch import Tensor
 
 from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
-from pipeline.views.audio_rows import on_rows
+from pipeline.views.audio_rows import fast_length, on_rows
 from pipeline.views.image_plane import Parameters, applied
 from pipeline.views.parameter import Range, Span, bounds, draw, towards, within
 
@@ -134,7 +133,7 @@ def band(clips: Tensor, low: Tensor, high: Tensor, rate: int, ringing: int) -> T
         ringing: samples after which the filters' response is over.
     """
     count = clips.shape[-1]
-    length = next_fast_len(count + ringing, real=True)
+    length = fast_length(count + ringing)
     # the bilinear transform: a digital frequency f is the analog one tan(pi f / rate)
     analog = (torch.arange(length // 2 + 1, dtype=torch.float64) * (math.pi / length)).tan()
     analog = analog.abs().clamp_(1e-9, 1e9)  # at 0 Hz and at half the rate, where it is 0 and infinite

@@ -15,12 +15,11 @@ from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
-from scipy.fft import next_fast_len
 from torch import Tensor
 
 from pipeline.keys import Keys
 from pipeline.spec import Rule, Spec
-from pipeline.views.audio_rows import NEAR, field_word, normal_noise, on_rows
+from pipeline.views.audio_rows import NEAR, fast_length, field_word, normal_noise, on_rows
 from pipeline.views.image_plane import Parameters, applied
 from pipeline.views.parameter import Range, Span, bounds, draw, towards, within
 
@@ -103,7 +102,7 @@ def responses(like: Tensor, count: int, seconds: Tensor, direct: Tensor, word: T
 def convolved(clips: Tensor, response: Tensor) -> Tensor:
     """``clips`` (M,C,T) convolved with ``response`` (M,R), the first T samples of it."""
     count = clips.shape[-1]
-    length = next_fast_len(count + response.shape[-1] - 1, real=True)
+    length = fast_length(count + response.shape[-1] - 1)
     spectrum = torch.fft.rfft(clips, length).mul_(torch.fft.rfft(response, length)[:, None])
     made: Tensor = torch.fft.irfft(spectrum, length)
     return made[..., :count]

@@ -13,7 +13,6 @@ from functools import lru_cache
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -24,19 +23,19 @@ PIECE = 2**12  # values that are made at a time on a CPU: what they are made of 
 BETA = 6.0  # of the Kaiser window: up to 0.8 of half the rate, errors lie 60 dB down
 
 
-@lru_cache(maxsize=1)
-def _table() -> NDArray[np.float64]:
+@lru_cache(maxsize=8)
+def _table(dtype: torch.dtype, device: torch.device) -> Tensor:
     """Weights of 2 * HALF samples for each place between the middle two: (PHASES, 2 * HALF)."""
     offset = np.arange(PHASES)[:, None] / PHASES - np.arange(1 - HALF, HALF + 1)[None]
     bell = np.i0(BETA * np.sqrt(np.clip(1.0 - (offset / HALF) ** 2, 0.0, None))) / np.i0(BETA)
     weights = np.sinc(offset) * bell
-    return np.asarray(weights / weights.sum(1, keepdims=True))
+    return torch.from_numpy(weights / weights.sum(1, keepdims=True)).to(device, dtype)
 
 
 def read_at(signals: Tensor, places: Tensor) -> Tensor:
     """Values of ``signals`` (M,L) at ``places`` (M,T) float64, in samples, 0 or more: (M,T); 0 outside."""
     length, width = signals.shape[1], 2 * HALF
-    table, ones = torch.from_numpy(_table()).to(signals), signals.new_ones(width)
+    table, ones = _table(signals.dtype, signals.device), signals.new_ones(width)
     padded = functional.pad(signals, (HALF - 1, width)).contiguous()  # (M,W)
     windows = padded.view(-1).as_strided((padded.numel() - width + 1, width), (1, 1))
     ticks = (places * PHASES).round_().long()

@@ -98,11 +98,11 @@ def overlapped(frames: Tensor, used: Tensor, window: Tensor) -> Tensor:
     count, made, size = frames.shape
     hop = size // HOPS
     parts, shape = frames.view(count, made, HOPS, hop), window.view(HOPS, hop)
-    total = frames.new_zeros(count, made + HOPS - 1, hop)
+    total, weight = frames.new_zeros(2, count, made + HOPS - 1, hop)
     for number in range(HOPS):
-        total[:, number : number + made].addcmul_(parts[:, :, number], shape[number])
-    covering = functional.pad(used, (HOPS - 1, HOPS - 1)).unfold(1, HOPS, 1)  # the frames on each hop, last one first
-    weight = covering @ shape.square().flip(0)
+        part = slice(number, number + made)
+        total[:, part].addcmul_(parts[:, :, number], shape[number])
+        weight[:, part].addcmul_(used[..., None], shape[number].square())
     least = torch.finfo(weight.dtype).tiny
     total /= weight.add_(torch.le(weight, least, out=torch.empty_like(weight)))  # with no frame there, by 1
     return total.flatten(1)[:, size // 2 :]

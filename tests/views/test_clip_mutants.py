@@ -137,7 +137,7 @@ WRONG = (
     Wrong(
         "a filter's ringing wraps around",
         VIEWS + "audio_filter",
-        "length = next_fast_len(count + ringing, real=True)",
+        "length = fast_length(count + ringing)",
         "length = count",
         references.test_a_band_filter_is_scipys_butterworth,
     ),
@@ -165,7 +165,7 @@ WRONG = (
     Wrong(
         "the end of a room comes in at the start",
         VIEWS + "audio_room",
-        "length = next_fast_len(count + response.shape[-1] - 1, real=True)",
+        "length = fast_length(count + response.shape[-1] - 1)",
         "length = count",
         references.test_a_room_is_a_convolution_with_its_response,
     ),
