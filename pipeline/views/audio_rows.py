@@ -17,8 +17,8 @@ from torch.nn import functional
 
 from pipeline.keys import Keys, random_words
 
-POWER = 128  # without as many twos a transform takes up to four times as long
 NEAR = 60.0  # dB: what lies this far below a clip cannot be heard; the end of every scale of levels
+POWER = 128  # of two: a length without as many twos takes up to four times as long to transform
 
 
 def on_rows(clips: Tensor, acts: Tensor, change: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
@@ -46,7 +46,7 @@ def on_rows(clips: Tensor, acts: Tensor, change: Callable[[Tensor, Tensor], Tens
 
 def fast_length(least: int) -> int:
     """The length of a fast transform of ``least`` samples or more: few small factors, most of them 2."""
-    return POWER * next_fast_len(-(-least // POWER), real=True)
+    return POWER * int(next_fast_len(-(-least // POWER), real=True))
 
 
 def by_clip(values: Tensor, like: Tensor) -> Tensor:

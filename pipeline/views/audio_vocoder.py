@@ -98,11 +98,10 @@ def overlapped(frames: Tensor, used: Tensor, window: Tensor) -> Tensor:
     count, made, size = frames.shape
     hop = size // HOPS
     parts, shape = frames.view(count, made, HOPS, hop), window.view(HOPS, hop)
-    total, weight = frames.new_zeros(2, count, made + HOPS - 1, hop)
+    total, weight = frames.new_zeros(2, count, made + HOPS - 1, hop).unbind()
     for number in range(HOPS):
         part = slice(number, number + made)
         total[:, part].addcmul_(parts[:, :, number], shape[number])
         weight[:, part].addcmul_(used[..., None], shape[number].square())
-    least = torch.finfo(weight.dtype).tiny
-    total /= weight.add_(torch.le(weight, least, out=torch.empty_like(weight)))  # with no frame there, by 1
-    return total.flatten(1)[:, size // 2 :]
+    nothing = torch.le(weight, torch.finfo(weight.dtype).tiny, out=torch.empty_like(weight))  # 1 where no frame is
+    return (total / weight.add_(nothing)).flatten(1)[:, size // 2 :]

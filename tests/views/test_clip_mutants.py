@@ -72,6 +72,22 @@ WRONG = (
         references.test_white_noise_is_normal_and_flat_and_other_noise_falls_as_its_exponent,
     ),
     Wrong(
+        "the ends of a spectrum are as strong as all else",
+        VIEWS + "audio_rows",
+        "math.sqrt(2.0) * made[..., end].real",
+        "made[..., end].real",
+        lambda: references.test_noise_that_is_made_as_its_spectrum_is_white(6),
+    ),
+    Wrong(
+        "a sound underneath is another clip's",
+        VIEWS + "audio_background",
+        "values[rows[some]]",
+        "values[some]",
+        lambda: laws.a_view_is_a_function_of_its_own_row(
+            laws.AUDIO["background"].model_copy(update={"probability": 0.5})
+        ),
+    ),
+    Wrong(
         "all clips have the same noise",
         VIEWS + "audio_rows",
         'return torch.from_numpy(keys.bits("word").view(np.int64))',

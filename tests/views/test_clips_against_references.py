@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from scipy import ndimage, signal, stats
+from scipy import fft, ndimage, signal, stats
 from torch import Tensor
 
 from pipeline.keys import Keys
@@ -22,6 +22,7 @@ from pipeline.views.audio_background import hum, shaped, swell
 from pipeline.views.audio_filter import band, from_mel_share, mask_bands
 from pipeline.views.audio_noise import coloured
 from pipeline.views.audio_room import responses
+from pipeline.views.audio_rows import fast_length, normal_spectrum
 from pipeline.views.audio_sinc import read_at
 from pipeline.views.audio_tempo import change_pitch, change_tempo
 from pipeline.views.audio_time import in_samples, silence
@@ -178,6 +179,15 @@ def test_white_noise_is_normal_and_flat_and_other_noise_falls_as_its_exponent() 
         assert abs(slope + exponent) < 0.06
 
 
+@pytest.mark.parametrize("samples", [1, 2, 5, 6])
+def test_noise_that_is_made_as_its_spectrum_is_white(samples: int) -> None:
+    count = 20000
+    spectrum = normal_spectrum(torch.arange(count) << 20, (2, samples), torch.zeros(1, dtype=torch.float64))
+    made = np.fft.irfft(spectrum.numpy(), samples).reshape(count, -1)
+    assert np.abs(np.cov(made, rowvar=False) - np.eye(2 * samples)).max() < 5 * (2 / count) ** 0.5
+    assert stats.kstest(made.ravel(), "norm").pvalue > 1e-3
+
+
 def test_the_channels_noise_is_independent() -> None:
     noise = coloured(torch.zeros(1, 2, 40000), torch.tensor([5]), torch.zeros(1))[0]
     assert abs(float(torch.corrcoef(noise)[0, 1])) < 5 / 200
@@ -209,6 +219,14 @@ def test_babble_has_the_spectrum_and_the_pace_that_it_says() -> None:
     place, strength = signal.periodogram(swells, RATE, detrend="constant")
     assert sorted(place[np.argsort(strength)[-4:]]) == pace[0].tolist()
     assert 0 <= swells.min() <= swells.max() <= 1
+
+
+def test_a_length_that_is_fast_is_long_enough_and_not_much_longer() -> None:
+    for least in (1, 128, 129, 17280, 22399, 100_003):
+        length = fast_length(least)
+        assert least <= length < 1.13 * least + 128
+        assert length % 128 == 0
+        assert fft.next_fast_len(length, real=True) == length
 
 
 def test_a_room_is_a_convolution_with_its_response() -> None:
