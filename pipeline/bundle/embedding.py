@@ -41,7 +41,10 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument("--bundle", required=True, help="a folder that the export stage wrote, or its URL")
     parser.add_argument(
-        "--input", required=True, type=Path, help="a folder, an archive, shards, or arrays (.npy, .npz)"
+        "--input",
+        required=True,
+        type=Path,
+        help="a folder, an archive, shards, arrays (.npy, .npz), or a table of series",
     )
     parser.add_argument("--output", required=True, type=Path, help="vectors.parquet or vectors.npy")
     parser.add_argument("--layer", choices=("h", "z"), default="h", help="z: where the loss acted (default: h)")
@@ -90,7 +93,7 @@ def embed_input(bundle: Bundle, path: Path, output: Path, partial: Path, layer: 
 
     def missing(bar: Any) -> Iterator[Item]:
         nonlocal count, old
-        for part in parts(items(path.expanduser())):
+        for part in parts(items(path.expanduser(), bundle.input)):
             count = part.number + 1
             if is_there(partial, part):
                 old += 1

@@ -1,4 +1,4 @@
-"""Everything that lies at a path, as inputs of an encoder: a folder at any depth, archives, shards, or arrays.
+"""Everything that lies at a path, as inputs of an encoder: a folder at any depth, archives, shards, arrays, or a table.
 
 Every file is told of: a record, or why it is none. Archives that lie in a folder are opened where they lie; of the
 pipeline's own shards, and of webdataset shards, the pictures are the records, and their descriptions are none.
@@ -12,7 +12,11 @@ from hashlib import blake2b
 from pathlib import Path
 
 from pipeline.looking import PACKED, look
-from pipeline.sources import Item, Note, Record, Refused
+from pipeline.looking_episodes import long_table
+from pipeline.looking_tables import TABLES
+from pipeline.modalities import Modality
+from pipeline.series import Series
+from pipeline.sources import Episodes, Item, Note, Record, Refused
 from pipeline.sources.archive import members
 from pipeline.sources.folder import walked
 from pipeline.sources.webdataset import LABELS, split_name
@@ -24,8 +28,12 @@ OF_SHARDS = ("index.json", "index.npz", "ledger.json", "card.png")
 """What lies beside the pipeline's own shards and is none of their pictures."""
 
 
-def items(path: Path) -> Iterator[Item]:
-    """Yield every file of a path, in a fixed order.
+def items(path: Path, contract: Modality | None = None) -> Iterator[Item]:
+    """Yield every file of a path, in a fixed order; of a long table, where series are read, every episode.
+
+    Args:
+        path: what is to be embedded.
+        contract: what the encoder reads; that of series names the columns of a table.
 
     Raises:
         Refusal: no such path (the nearest is told), or a file that is neither archive nor arrays.
@@ -45,8 +53,21 @@ def items(path: Path) -> Iterator[Item]:
         raise Refusal(f"{path}: no such file or folder" + (f"; {remedy}" if len(remedy) < 200 else ""))
     elif path.suffix.lower() in (".npy", ".npz"):
         yield from look(path).source.records(path)
+    elif path.suffix.lower() in TABLES and isinstance(contract, Series):
+        yield from _tabled(path, contract)
     else:
         yield from _packed(path, "")
+
+
+def _tabled(path: Path, contract: Series) -> Iterator[Item]:
+    """The episodes of a long table; any other table is one series."""
+    try:
+        source = long_table(path, path).source
+    except Refusal:
+        yield Record(path.name, path)
+        return
+    assert isinstance(source, Episodes)
+    yield from source.records(path, contract.names)
 
 
 def _packed(path: Path, before: str) -> Iterator[Item]:

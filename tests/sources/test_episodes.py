@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeline.bundle.input import items
 from pipeline.data import DataSpec
+from pipeline.series import Series
 from pipeline.sources import Episodes, Note, Record, Refused, steps
 from pipeline.spec import Refusal, SpecError, parse
 
@@ -68,11 +70,11 @@ def table(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 def read(path: Path, names: Any = ("x", "y"), **changes: Any) -> tuple[dict[str, Record], dict[str, str], list[str]]:
     """Records by name, refusals by name with reason and detail, notes."""
-    items = list(source(**changes).records(path, names))
+    every = list(source(**changes).records(path, names))
     return (
-        {item.name: item for item in items if isinstance(item, Record)},
-        {item.name: f"{item.reason}: {item.detail}" for item in items if isinstance(item, Refused)},
-        [item.text for item in items if isinstance(item, Note)],
+        {item.name: item for item in every if isinstance(item, Record)},
+        {item.name: f"{item.reason}: {item.detail}" for item in every if isinstance(item, Refused)},
+        [item.text for item in every if isinstance(item, Note)],
     )
 
 
@@ -266,3 +268,14 @@ def test_the_real_table_is_read_as_pandas_would(tmp_path: Path) -> None:
         assert kept[name].labels["label_policy"] == whole["label_policy"][rows[0]]
         assert kept[name].labels["label_gravity"] == f"{whole['label_gravity'][rows[0]]:g}"
         assert kept[name].split == whole["split"][rows[0]]
+
+
+def test_a_bundle_of_series_is_given_the_episodes_of_a_table(tmp_path: Path) -> None:
+    plain = {"kind": "series", "channels": 2, "steps": 4, "rate": 1, "names": ["y", "x"], "layout": "time_first"}
+    contract = parse({**plain, "longer": "centre", "shorter": "hold"}, Series, "x.yaml")
+    path = csv(tmp_path / "t.csv", [*walk("one", 9), *walk("two", side="test", kind="b")])
+    found = [item for item in items(path, contract) if isinstance(item, Record)]
+    assert [item.name for item in found] == ["one", "two"]
+    np.testing.assert_array_equal(values(found[0]), expected("one", 9)[:, ::-1])
+    (tmp_path / "alone.csv").write_text("y,x\n1,2\n3,4\n")
+    assert list(items(tmp_path / "alone.csv", contract)) == [Record("alone.csv", tmp_path / "alone.csv")]
