@@ -2,7 +2,7 @@
 
 Says whether they are one space, shows what differs in their specs, and how their vectors of the same test images agree:
 linear CKA, orthogonal Procrustes distance, overlap of nearest neighbours, beside controls. Bundles hold no pictures:
-``--images PATH`` gives some. Writes work/compare/A--B/agreement.json; no stage of the pipeline reads it.
+``--samples PATH`` gives some. Writes work/compare/A--B/agreement.json; no stage of the pipeline reads it.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m stages.compare", description=__doc__)
     parser.add_argument("first", metavar="A", help="a spec's name or path, a bundle, or a file of vectors (N, D)")
     parser.add_argument("second", metavar="B", help="the same of the other run")
-    parser.add_argument("--images", type=Path, help="pictures that two bundles are compared on")
+    parser.add_argument("--samples", "--images", type=Path, help="what two bundles are compared on: a folder, …")
     given = parser.parse_args(arguments)
     sides = (given.first, given.second)
     are_bundles = [is_bundle(side) for side in sides]
     if any(are_bundles):
         if not all(are_bundles):
             raise Refusal(f"compare {sides[0]} {sides[1]}: {sides[are_bundles.index(False)]} is no bundle; give two")
-        _write(sides, *compare_bundles(sides, given.images))
+        _write(sides, *compare_bundles(sides, given.samples))
         return
-    if given.images is not None:
-        raise Refusal("--images: goes with two bundles; specs are compared on their own test images")
+    if given.samples is not None:
+        raise Refusal("--samples: goes with two bundles; specs are compared on their own test samples")
     are_files = [Path(side).suffix in FILES for side in sides]
     if are_files[0] != are_files[1]:
         raise Refusal(f"compare {sides[0]} {sides[1]}: give two specs, or two .npy files of the same rows")

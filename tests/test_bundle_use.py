@@ -223,7 +223,7 @@ def test_two_bundles_are_compared_on_given_pictures(embedded: Call) -> None:
 
 def test_a_bundle_is_the_same_space_as_its_copy(embedded: Call) -> None:
     shutil.copytree("b", "copy")
-    code, lines = embedded("compare", "b", "copy", "--images", "pictures")
+    code, lines = embedded("compare", "b", "copy", "--samples", "pictures")
     assert code == 0, lines
     assert lines[:2] == ["the same space: equal space, network, input, weights and projection", "the cards are equal"]
     row = json.loads(Path("work/compare/b--copy/agreement.json").read_text())["rows"][0]
@@ -235,15 +235,15 @@ def test_a_bundle_is_the_same_space_as_its_copy(embedded: Call) -> None:
     assert embedded("compare", "b", "copy")[1][0].startswith(told)
     shutil.copytree("b", "copy", dirs_exist_ok=True)
     code, lines = embedded("compare", "b", "copy")
-    assert (code, lines[-1]) == (0, "give --images PATH to compare their vectors of the same pictures")
+    assert (code, lines[-1]) == (0, "give --samples PATH to compare their vectors of the same samples")
 
 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
         (("b", "mine"), "compare b mine: mine is no bundle; give two"),
-        (("mine", "mine", "--images", "pictures"), "--images: goes with two bundles"),
-        (("b", "b", "--images", "words"), "--images words: both can read 0 of its files; at least 4 are needed"),
+        (("mine", "mine", "--images", "pictures"), "--samples: goes with two bundles"),
+        (("b", "b", "--images", "words"), "--samples words: both can read 0 of its files; at least 4 are needed"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line(embedded: Call, arguments: tuple[str, ...], line: str) -> None:

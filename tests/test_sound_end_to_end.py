@@ -18,6 +18,7 @@ from small import CHECK, ROOT, SPACE, TRAINING, run_stages, whole
 
 from pipeline import given_command
 from pipeline.bundle import load
+from pipeline.bundle.comparing import compare_bundles
 from pipeline.shard_names import Names
 from pipeline.shards import Shards
 from pipeline.spec import Refusal
@@ -270,6 +271,15 @@ def test_series_in_another_unit_have_drifted(root: Path, audited: Audited) -> No
     drift = {each["measure"]: each for each in json.loads((root / "out/fahrenheit/drift.json").read_text())["rows"]}
     assert drift["channel.0.mean"]["low"] > 20  # spreads
     assert drift["mean.h"]["low"] > drift["mean.h"]["expected_without_drift"]
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_two_bundles_of_sounds_are_compared_on_sounds(root: Path) -> None:
+    place = str(root / "work/export/tones")
+    content, _ = compare_bundles((place, place), root / "tones")
+    assert [row["neighbours"]["value"] for row in content["rows"]][:2] == [1, 1]
+    with pytest.raises(Refusal, match="both can read 0 of its files"):
+        compare_bundles((place, str(root / "work/export/courses")), root / "tones")
 
 
 @pytest.mark.usefixtures("one_thread")

@@ -39,7 +39,7 @@ from pipeline.views.roles import Role
 
 WINDOW, GAIN = {"kind": "window"}, {"kind": "gain", "db": 3}
 pytestmark = pytest.mark.usefixtures("one_thread")
-COUNT, CLIP, RATE = 180, 256, 1000
+COUNT, CLIP, RATE = 120, 256, 1000
 AUDIO: Audio = parse(
     {
         "kind": "audio",
