@@ -1,5 +1,7 @@
 """A draft of ``invariances:`` from the data: every invariance of the modality in a usual strength, judged alone.
 
+Windows are among them where a sample is longer than they are.
+
 What keeps every label readable and near the data is offered; the rest stands as a comment, with what it would lose. The
 evidence is beside each line; whether something *should* not matter, only the user knows.
 """
@@ -17,10 +19,11 @@ from pipeline.check.judged import judge
 from pipeline.check.losses import loss_findings
 from pipeline.check.section import Check
 from pipeline.check.sentences import percent
+from pipeline.check.windows import cut_from_files
 from pipeline.modalities.proofs import proof_of
 from pipeline.samples import several
 from pipeline.shards import Shards
-from pipeline.views import factor, misfit
+from pipeline.views import Window, factor, misfit
 
 NAMES = {"erased": "erased", "merged": "merged", "transported": "carried"}
 
@@ -42,9 +45,9 @@ def suggest(
     for each in ground.faults.values():
         yield f"# {worded(each, contract.word)}"
     yield "invariances:"
-    for invariance in proof_of(contract).drafts():
+    for invariance in (Window(), *proof_of(contract).drafts()):
         reason = misfit(invariance, contract.channels, contract.size)
-        if reason is not None:
+        if reason is not None or (isinstance(invariance, Window) and not cut_from_files(ground.train, [invariance])):
             continue
         told(invariance.kind)
         removed = [name for name in preserves if factor(name) in invariance.removes]

@@ -26,6 +26,7 @@ from pipeline.check.examine import examine
 from pipeline.check.moving import VIEWS, moved
 from pipeline.check.partners import view_pair
 from pipeline.check.sample import EPOCH, take
+from pipeline.check.suggest import suggest
 from pipeline.data import DataSpec
 from pipeline.loading import ViewLoader
 from pipeline.modalities import Modality
@@ -140,6 +141,15 @@ def test_windows_keep_a_label_that_every_part_of_the_recording_tells(contract: M
     found = examined(recordings(contract, 5, "everywhere"))
     assert set(verdicts(found).values()) == set(verdicts(found, "together").values()) == {"pass"}
     assert not [each for each in found if each.finding == "identity"]
+
+
+@pytest.mark.parametrize(("clips", "told", "lines"), [(5, "middle", 1), (5, "everywhere", 1), (1, "everywhere", 0)])
+def test_a_draft_offers_windows_where_they_lose_nothing(clips: int, told: str, lines: int) -> None:
+    made = cast(Shards, recordings(SERIES, clips, told))
+    found = [line for line in suggest(made, check(tolerance=0.2), ["tone"]) if "kind: window," in line]
+    assert len(found) == lines
+    for line in found:
+        assert line.startswith("  # - {kind: window" if told == "middle" else "  - {kind: window"), line
 
 
 def test_windows_about_the_middle_keep_what_the_middle_tells() -> None:
