@@ -223,7 +223,7 @@ def _arrays(path: Path, file: str | None) -> Arrays:
     known = arrays_of(path)
     pictures = {name: shape for name, (shape, _) in known.items() if len(shape) in (3, 4) and min(shape) > 0}
     if not pictures:
-        raise Refusal(f"{path}: no array of pictures (N, H, W) or (N, H, W, C) in it")
+        raise Refusal(f"{path}: no array of pictures (N, H, W), (N, H, W, C) or of series (N, steps, channels) in it")
     train, test = _pair(pictures)
     chosen = train or max(pictures, key=lambda name: pictures[name][0])
     shape = pictures[chosen]
