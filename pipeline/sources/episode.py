@@ -72,7 +72,7 @@ class Told:
     def notes(self, episode: str, time: str | None, uneven: float | None, nameless: int) -> Iterator[Note]:
         """Yield what a user should know; ``nameless`` rows are of no episode."""
         if nameless:
-            yield Note(f"{nameless} rows have nothing in column '{episode}' and belong to no episode")
+            yield Note(f"{nameless} row(s) have nothing in column '{episode}' and belong to no episode")
         if self.sorted:
             first = ", ".join(self.sorted[:3])
             told = f"{len(self.sorted)} episode(s) were out of the order of {time} and were sorted by it: {first}"

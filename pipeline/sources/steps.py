@@ -158,12 +158,15 @@ def _read(opened: Any, file: Path, columns: list[str]) -> Iterator[Any]:
 
 def _plain(column: Any, time: bool) -> Any:
     """A column that is no channel: a list; a time of numbers an array."""
-    from pyarrow import int32, int64, types
+    from pyarrow import float64, int32, int64, types
 
     if types.is_temporal(column.type):  # in its own unit, as only order and evenness are read from it
         column = column.cast(int32() if column.type.bit_width == 32 else int64())
+    if time and types.is_decimal(column.type):
+        column = column.cast(float64())
     if time and (types.is_integer(column.type) or types.is_floating(column.type)):
-        return column.to_numpy(zero_copy_only=False)
+        values = column.to_numpy(zero_copy_only=False)
+        return values.astype(np.int64) if values.dtype.kind in "iu" else values  # of others, differences wrap around
     return column.to_pylist()
 
 

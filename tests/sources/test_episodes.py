@@ -140,7 +140,7 @@ def test_other_words_than_train_and_test_and_rows_of_no_episode_are_told(table: 
     kept, refused, notes = read(table(rows))
     assert refused == {"one": "neither train nor test in the table: side: val"}
     assert len(values(kept["two"])) == 5
-    assert notes == ["1 rows have nothing in column 'episode' and belong to no episode"]
+    assert notes == ["1 row(s) have nothing in column 'episode' and belong to no episode"]
 
 
 def test_uneven_steps_may_be_kept_and_other_rates_are_told(table: Any) -> None:
@@ -157,6 +157,26 @@ def test_a_time_may_be_a_date(table: Any) -> None:
     kept, refused, _ = read(table(rows))
     assert refused == {}
     np.testing.assert_array_equal(values(kept["one"]), expected("one")[[0, 2, 1, 3, 4, 5]])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["int8", "uint8", "uint64", "float32", "timestamp[ns]", "timestamp[us, tz=UTC]", "date32", "decimal128(25, 3)"],
+)
+def test_a_time_may_be_of_any_type(tmp_path: Path, kind: str) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from pyarrow import parquet as written
+
+    named = {"date32": arrow.date32(), "timestamp[us, tz=UTC]": arrow.timestamp("us", "UTC")}
+    named |= {"timestamp[ns]": arrow.timestamp("ns"), "decimal128(25, 3)": arrow.decimal128(25, 3)}
+    times = [0, 60, 120, 30, 90, 15]
+    whole = arrow.array(times, arrow.int32())
+    column = whole.cast(named[kind] if kind == "date32" else arrow.int64()).cast(named.get(kind, kind))
+    table = {"episode": ["one"] * 6, "t": column, "x": list(range(6)), "kind": ["a"] * 6, "mass": [1] * 6}
+    written.write_table(arrow.table({**table, "side": ["test"] * 6}), tmp_path / "t.parquet")
+    kept, refused, _ = read(tmp_path / "t.parquet", ("x",), uneven=None)
+    assert refused == {}
+    np.testing.assert_array_equal(values(kept["one"])[:, 0], np.argsort(times))
 
 
 def test_several_files_are_one_table_and_an_episode_may_span_them(tmp_path: Path) -> None:
