@@ -37,6 +37,7 @@ from pipeline.specification import Specification, together
 from pipeline.views import Window
 from pipeline.views.audio import Gain
 from pipeline.views.roles import Role
+from stages.check import told
 
 WINDOW, GAIN = {"kind": "window"}, {"kind": "gain", "db": 3}
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -167,6 +168,7 @@ def test_where_no_file_is_longer_than_a_clip_there_is_nothing_to_judge(contract:
         f"none of the {COUNT} {word} that were looked at is longer than a view: window leaves them alone, "
         "and there is nothing to judge"
     )
+    assert f"check made: noted: {alone.sentence}" in told("made", found)
     assert verdicts(found, "together")
     assert made.opened == 0
 
