@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 WIDE, TALL = 96, 64
-MOST = 8
+MOST = 6
 """channels that are drawn; of more, so many at equal distances"""
 FINE = 4
 """points of a line to a column of pixels"""
