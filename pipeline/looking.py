@@ -24,23 +24,8 @@ from pipeline.spec import Refusal
 
 TESTS, TRAINS = ("test", "val", "valid", "validation"), ("train", "training")
 PACKED = (".tar", ".tar.gz", ".tgz", ".zip")
-DATA = (
-    *PACKED,
-    ".npy",
-    ".npz",
-    ".png",
-    ".jpg",
-    ".jpeg",
-    ".tif",
-    ".tiff",
-    ".webp",
-    ".bmp",
-    ".gif",
-    ".wav",
-    ".flac",
-    ".ogg",
-)
-"""beside which a single table is one of labels"""
+WORDS = (".md", ".txt", ".json", ".yaml", ".pdf", "readme", "license", "licence")
+"""how files end that say something of the data and are none"""
 TORCHVISION = {
     "cifar-10-batches-py": "CIFAR10",
     "cifar-100-python": "CIFAR100",
@@ -122,7 +107,7 @@ def _folder(path: Path) -> Seen:
     packed = [name for name in names if name.lower().endswith(PACKED) and (path / name).is_file()]
     train, test = _pair(packed)
     found = [name for name in names if name.lower().endswith(TABLES)]
-    if len(found) == 1 and not any((path / name).is_dir() or name.lower().endswith(DATA) for name in names):
+    if len(found) == 1 and all(name in found or name.lower().endswith(WORDS) for name in names):
         return long_table(path / found[0], path)
     if packed:
         shards = _shards(path, packed)

@@ -16,8 +16,8 @@ from pipeline.spec import Refusal
 GROUPS = ("patient", "patient_id", "subject", "subject_id", "group", "case", "case_id", "slide", "scene", "site")
 SPLITS = ("split", "set", "subset", "partition")
 TABLES = (".csv", ".tsv", ".parquet", ".pq")
-FIRST, ROWS = 200, 5000
-"""rows that are looked at: for the name of a file, and then"""
+ROWS, FEW, FIRST = 5000, 20, 200
+"""rows that are looked at; of more than a few tables, which are data for the most part, first so many for a name"""
 COUNTED = ("id", "index", "row", "key", "number", "nr", "")
 """names of columns of numbers that count rows and say nothing of a picture"""
 
@@ -68,10 +68,10 @@ def tables(folder: Path, names: list[str], known: Collection[str]) -> Iterator[T
     for name in names:
         try:
             found = rows_of(folder / name)
-            rows = list(islice(found, FIRST))
+            rows = list(islice(found, ROWS if len(names) <= FEW else FIRST))
             if not any(_named(value, forms) for row in rows for value in row.values()):
                 continue
-            rows += islice(found, ROWS - FIRST)
+            rows += islice(found, ROWS - len(rows))
         except Refusal:
             continue
         yield Table(Manifest(file=name, path="?", classes=(), numbers=(), split=None), None, rows)

@@ -399,7 +399,8 @@ def test_a_long_table_is_seen_as_one(capsys: pytest.CaptureFixture[str]) -> None
     assert data["input"]["names"] == ["cos_theta", "sin_theta", "theta_dot", "torque", "reward"]
     assert (data["split"], data["labels"]) == (None, ["label_gravity", "label_policy"])
     assert "episodes are told apart by episode_id and put in order by t" in capsys.readouterr().out
-    assert look(Path("raw")).source.model_dump()["file"] == "steps.parquet"  # and where it lies alone in a folder
+    Path("raw/README.md").touch()  # and where it lies alone in a folder, but for words about it
+    assert look(Path("raw")).source.model_dump()["file"] == "steps.parquet"
 
 
 @pytest.mark.parametrize(
