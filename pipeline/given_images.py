@@ -25,7 +25,7 @@ from pipeline.images import Input
 from pipeline.ledger import Ledger
 from pipeline.loading import ViewLoader
 from pipeline.looking import look
-from pipeline.recipe import kept_columns, number_columns
+from pipeline.looking.recipe import kept_columns, number_columns
 from pipeline.samples import several
 from pipeline.sharding import shard
 from pipeline.shards import Shards

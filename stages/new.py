@@ -20,7 +20,7 @@ from pipeline.audio import Audio
 from pipeline.data import DataSpec
 from pipeline.index import NONE, read_index
 from pipeline.looking import look
-from pipeline.recipe import counted, data_text, kept_columns, left_out, number_columns, spec_text
+from pipeline.looking.recipe import counted, data_text, kept_columns, left_out, number_columns, spec_text
 from pipeline.series import Series
 from pipeline.sources import Record
 from pipeline.spec import Refusal, SpecError, nearest, read_spec, read_yaml

@@ -11,16 +11,8 @@ GROUND = {"spec", "keys", "parallel", "candidates", "samples"}
 ALONE = {"metrics", "temperature", "projections", "targets", "queue", "optimizers", "neighbours", "rounding"}
 """One-file families, and plain functions that families share."""
 NO_FAMILIES = {
-    "report",
-    "gallery",
-    "check",
-    "achieved",
-    "modalities",
-    "bundle",
-    "auditing",
-    "probing",
-    "leaving_out",
-    "curation",
+    *("report", "gallery", "check", "achieved", "modalities"),
+    *("bundle", "auditing", "probing", "leaving_out", "curation", "looking"),
 }
 """Packages of floor 2."""
 FAMILIES = {path.parent.name for path in (ROOT / "pipeline").glob("*/__init__.py")} - NO_FAMILIES | ALONE

@@ -12,8 +12,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from pipeline.looking import PACKED, look
-from pipeline.looking_episodes import long_table
-from pipeline.looking_tables import TABLES
+from pipeline.looking.episodes import long_table
+from pipeline.looking.tables import TABLES
 from pipeline.modalities import Modality
 from pipeline.series import Series
 from pipeline.sources import Episodes, Item, Note, Record, Refused

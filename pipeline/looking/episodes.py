@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.looking_sample import Seen
-from pipeline.looking_series import CLOCKS, EPISODES, is_number, window
-from pipeline.looking_tables import COUNTED, GROUPS, SPLITS, kind_of, splits
+from pipeline.looking.sample import Seen
+from pipeline.looking.series import CLOCKS, EPISODES, is_number, window
+from pipeline.looking.tables import COUNTED, GROUPS, SPLITS, kind_of, splits
 from pipeline.series import Series
 from pipeline.sources import Episodes
 from pipeline.sources.manifest import header_of, rows_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline.audio import Audio
 from pipeline.images import Input
-from pipeline.looking_sample import Seen
+from pipeline.looking.sample import Seen
 from pipeline.series import Series
 from pipeline.sources import Archive, Arrays, Episodes, Folder, TorchvisionSet, WebDataset
 

@@ -12,9 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pipeline.looking_episodes import long_table
-from pipeline.looking_sample import Seen, measure, records
-from pipeline.looking_tables import TABLES, tables
+from pipeline.looking.episodes import long_table
+from pipeline.looking.sample import Seen, measure, records
+from pipeline.looking.tables import TABLES, tables
 from pipeline.modalities import Modality
 from pipeline.sources import Archive, Arrays, Folder, Record, TorchvisionSet, WebDataset
 from pipeline.sources.arrays import Part, arrays_of

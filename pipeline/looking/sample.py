@@ -16,8 +16,8 @@ from pipeline.audio import Audio, Decoded
 from pipeline.audio import decode as decode_sound
 from pipeline.images import Input, Unreadable, decode, decode_array
 from pipeline.images.tiff import read_page, read_values
-from pipeline.looking_series import Measured, contract_of, measured
-from pipeline.looking_tables import Table
+from pipeline.looking.series import Measured, contract_of, measured
+from pipeline.looking.tables import Table
 from pipeline.modalities import Modality
 from pipeline.series import Series
 from pipeline.sources import Archive, Folder, Record, Refused, Source
