@@ -112,21 +112,21 @@ def normal_spectrum(word: Tensor, shape: tuple[int, ...], like: Tensor) -> Tenso
     """
     count = shape[-1]
     whole = (*shape[:-1], count // 2 + 1)
-    parts = _normal_pairs(word.to(like.device), math.prod(whole))
-    made = torch.complex(*(part.to(like.dtype) for part in parts)).view(len(word), *whole).mul_(math.sqrt(count / 2))
+    parts = _normal_pairs(word.to(like.device), math.prod(whole), count / 2)
+    made = torch.complex(*(part.to(like.dtype) for part in parts)).view(len(word), *whole)
     for end in (0, -1)[: 2 - count % 2]:  # of an even count the highest frequency is real too, as 0 Hz always is
         made[..., end] = math.sqrt(2.0) * made[..., end].real
     return made
 
 
-def _normal_pairs(word: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Twice ``count`` standard normal numbers of each ``word`` (M,) int64: (M,count) float32 each.
+def _normal_pairs(word: Tensor, count: int, variance: float = 1.0) -> tuple[Tensor, Tensor]:
+    """Twice ``count`` normal numbers about 0 of each ``word`` (M,) int64: (M,count) float32 each.
 
     Two are made of each random word, the sine and the cosine of Box and Muller (1958), for half the cost of one each.
     """
     unit = random_words(word, count).view(torch.int32).float().mul_(2.0**-32)  # (M, 2 count) in [-0.5, 0.5]
     turn = unit[:, :count].mul_(2.0 * math.pi)
-    size = unit[:, count:].add_(0.5).clamp_(min=2.0**-26).log_().mul_(-2.0).sqrt_()
+    size = unit[:, count:].add_(0.5).clamp_(min=2.0**-26).log_().mul_(-2.0 * variance).sqrt_()
     return turn.cos().mul_(size), turn.sin_().mul_(size)
 
 
