@@ -1,6 +1,6 @@
 """Views of sounds on one core: clips a second, side by side with audiomentations doing the same operations.
 
-    python -m tests.benchmarks.views_audio [--rounds 5] [--clips 64] [--out tests/benchmarks/results]
+    python -m tests.benchmarks.views_audio [--rounds 7] [--clips 64] [--out tests/benchmarks/results]
 
 Every figure is the best of several interleaved rounds, in CPU seconds of one thread, so that a busy machine does the
 least harm. All of ours is ``draw_view``, as training calls it; audiomentations is called clip by clip, as it works.
@@ -178,7 +178,7 @@ def table(found: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--clips", type=int, default=64)
     parser.add_argument("--out", type=Path, default=HERE / "results")
     given = parser.parse_args()
