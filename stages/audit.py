@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def main(arguments: list[str]) -> None:
     """Measure the space that the one argument names, or what the options name."""
     if any(argument.startswith("-") for argument in arguments):  # no stage of the pipeline, so none of its dependencies
-        import_module("pipeline.given_command").main(arguments)
+        import_module("pipeline.given.command").main(arguments)
         return
     parser = argparse.ArgumentParser(prog="python -m stages.audit", description=__doc__)
     parser.add_argument("name", help="a spec's name or path")

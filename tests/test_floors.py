@@ -12,7 +12,7 @@ ALONE = {"metrics", "temperature", "projections", "targets", "queue", "optimizer
 """One-file families, and plain functions that families share."""
 NO_FAMILIES = {
     *("report", "gallery", "check", "achieved", "modalities"),
-    *("bundle", "auditing", "probing", "leaving_out", "curation", "looking"),
+    *("bundle", "auditing", "probing", "leaving_out", "curation", "looking", "given"),
 }
 """Packages of floor 2."""
 FAMILIES = {path.parent.name for path in (ROOT / "pipeline").glob("*/__init__.py")} - NO_FAMILIES | ALONE

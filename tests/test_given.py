@@ -18,9 +18,9 @@ from test_stages import Call, call, place  # noqa: F401
 from pipeline.audit.estimate import NotComputable
 from pipeline.drift import drift_of_channels, drift_of_vectors, summary
 from pipeline.given import read_rows
-from pipeline.given_labels import matched, read_labels
-from pipeline.given_measures import NO_VIEWS, trained_rows
-from pipeline.given_rows import given as taken
+from pipeline.given.labels import matched, read_labels
+from pipeline.given.measures import NO_VIEWS, trained_rows
+from pipeline.given.rows import given as taken
 from pipeline.ledger import Ledger
 from pipeline.spec import Refusal
 

@@ -18,7 +18,7 @@ from test_stages import CHAIN, Call, call, place, ran  # noqa: F401
 
 from pipeline.bundle import load
 from pipeline.bundle.writing import write_bundle
-from pipeline.given_encoder import Preprocessing, open_encoder
+from pipeline.given.encoder import Preprocessing, open_encoder
 from pipeline.spec import Refusal
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -16,9 +16,9 @@ import pytest
 from ruamel.yaml import YAML
 from small import CHECK, ROOT, SPACE, TRAINING, run_stages, whole
 
-from pipeline import given_command
 from pipeline.bundle import load
 from pipeline.bundle.comparing import compare_bundles
+from pipeline.given import command as given_command
 from pipeline.shard_names import Names
 from pipeline.shards import Shards
 from pipeline.spec import Refusal

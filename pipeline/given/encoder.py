@@ -68,7 +68,7 @@ def open_encoder(text: str, weights: str | None, given: Preprocessing, device: s
     if text.endswith(".onnx"):
         if weights is not None:
             raise Refusal(f"--weights {weights}: an ONNX file holds its own; leave it out")
-        from pipeline.given_onnx import open_onnx
+        from pipeline.given.onnx import open_onnx
 
         return open_onnx(Path(text), given)
     raise Refusal(f"--encoder {text}: name timm:MODEL, torchvision:MODEL or FILE.onnx; {nearest(kind, KINDS)}")

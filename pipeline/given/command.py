@@ -17,10 +17,10 @@ from typing import Any
 
 from pipeline.drift import Drift
 from pipeline.given import read_rows
-from pipeline.given_labels import read_labels
-from pipeline.given_measures import measure, probed, table
-from pipeline.given_output import writable, write_audit, written
-from pipeline.given_rows import Given, given
+from pipeline.given.labels import read_labels
+from pipeline.given.measures import measure, probed, table
+from pipeline.given.output import writable, write_audit, written
+from pipeline.given.rows import Given, given
 from pipeline.ledger import Ledger
 from pipeline.sources.names import one_line
 from pipeline.spec import Refusal
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> None:
         if kind == "embeddings":
             space, drift = _embeddings(options), no_drift
         else:
-            from pipeline.given_pictures import audit_samples
+            from pipeline.given.encoded import audit_samples
 
             space, drift = audit_samples(options, kind, folder)
         _report(space, drift, output, kind != "embeddings", folder)

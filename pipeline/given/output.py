@@ -13,8 +13,8 @@ import numpy as np
 
 from pipeline.curation.writing import write_curation
 from pipeline.folders import replaced
-from pipeline.given_measures import curated
-from pipeline.given_rows import Given
+from pipeline.given.measures import curated
+from pipeline.given.rows import Given
 from pipeline.rounding import rounded
 from pipeline.sources.names import one_line
 from pipeline.spec import Refusal

@@ -20,7 +20,7 @@ import torch
 
 from pipeline.data import DataSpec, HashSplit
 from pipeline.encoding import VIEW_EPOCH
-from pipeline.given_encoder import GivenEncoder
+from pipeline.given.encoder import GivenEncoder
 from pipeline.images import Input
 from pipeline.ledger import Ledger
 from pipeline.loading import ViewLoader

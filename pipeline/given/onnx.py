@@ -18,7 +18,7 @@ from pipeline.images import Input
 from pipeline.spec import Refusal
 
 if TYPE_CHECKING:
-    from pipeline.given_encoder import GivenEncoder, Preprocessing
+    from pipeline.given.encoder import GivenEncoder, Preprocessing
 
 CHANNELS = (1, 3, 4)
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
@@ -31,7 +31,7 @@ def open_onnx(file: Path, given: Preprocessing) -> GivenEncoder:
     Raises:
         Refusal: onnxruntime is not installed, no such file, no graph, or an input that is no batch of pictures.
     """
-    from pipeline.given_encoder import GivenEncoder
+    from pipeline.given.encoder import GivenEncoder
 
     if not file.is_file():
         raise Refusal(f"--encoder {file}: no such file")

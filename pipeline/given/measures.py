@@ -25,7 +25,7 @@ from pipeline.auditing.pairs import FALSE, MEASURES
 from pipeline.auditing.report import Report, tried
 from pipeline.curation.lists import Space
 from pipeline.embeddings import Embeddings, unusable
-from pipeline.given_rows import Given, Rows
+from pipeline.given.rows import Given, Rows
 from pipeline.neighbours import unit
 from pipeline.probes import FewLabels, Probe
 from pipeline.probes.strata import too_few

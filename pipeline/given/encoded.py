@@ -16,10 +16,10 @@ from tqdm import tqdm
 from pipeline.bundle import Bundle, load
 from pipeline.drift import Drift, Reference, drift_of_channels, drift_of_vectors, summary
 from pipeline.given import read_rows
-from pipeline.given_encoder import GivenEncoder, Preprocessing, open_encoder
-from pipeline.given_images import Encoded, encode_all, place_of, sharded, texts_of
-from pipeline.given_labels import matched, read_labels
-from pipeline.given_rows import Given, given
+from pipeline.given.encoder import GivenEncoder, Preprocessing, open_encoder
+from pipeline.given.labels import matched, read_labels
+from pipeline.given.rows import Given, given
+from pipeline.given.samples import Encoded, encode_all, place_of, sharded, texts_of
 from pipeline.machine import read_machine, settle
 from pipeline.samples import several
 from pipeline.shard_names import Names
