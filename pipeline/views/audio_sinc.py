@@ -19,7 +19,7 @@ from torch.nn import functional
 HALF = 12  # samples to each side that a value is made of
 BITS = 12
 PHASES = 2**BITS
-PIECE = 2**13  # values that are made at a time on a CPU: what they are made of stays in the cache
+PIECE = 2**14  # values that are made at a time on a CPU: what they are made of stays in the cache
 BETA = 6.0  # of the Kaiser window: up to 0.8 of half the rate, errors lie 60 dB down
 
 

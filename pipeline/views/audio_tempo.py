@@ -24,7 +24,7 @@ from pipeline.views.audio_vocoder import frame_size, stretched
 from pipeline.views.image_plane import Parameters, applied
 from pipeline.views.parameter import Amount, Range, Span, draw, towards, within
 
-PIECE = 2**16  # samples that are worked on at a time on a CPU
+PIECE = 2**17  # samples that are worked on at a time on a CPU
 
 
 class Tempo(Spec):
