@@ -403,6 +403,36 @@ def test_a_long_table_is_seen_as_one(capsys: pytest.CaptureFixture[str]) -> None
     assert look(Path("raw")).source.model_dump()["file"] == "steps.parquet"
 
 
+def test_columns_of_a_long_table_that_hold_neither_numbers_nor_lists_of_them_are_left_out_and_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from pyarrow import parquet
+
+    count = 160
+    columns = {
+        "episode": [number // 8 for number in range(count)],
+        "t": [number % 8 for number in range(count)],
+        "x": [number / 7 for number in range(count)],
+        "pair": [[float(number), 1.0] for number in range(count)],
+        "struct": [{"x": float(number), "y": [1.0]} for number in range(count)],
+        "still": [{"x": 1.0}] * count,
+        "goal": [[float(number // 8)] for number in range(count)],
+        "ragged": [[1.0] * (1 + number % 2) for number in range(count)],
+        "words": [["a", str(number)] for number in range(count)],
+        "bytes": [str(number).encode() for number in range(count)],
+    }
+    parquet.write_table(arrow.table(columns), "raw/t.parquet")
+    data = new("raw/t.parquet")
+    assert data["input"]["names"] == ["x", "pair"]
+    assert (data["input"]["channels"], data["labels"]) == (3, [])
+    said = capsys.readouterr().out
+    assert "left out: struct, still, goal, ragged, words, bytes" in said
+    for name in ("struct", "still", "ragged", "words"):
+        assert f"{name} holds no numbers, as many in each row, so it is no channel" in said
+    assert "goal holds lists and does not change within an episode, so it is neither" in said
+
+
 @pytest.mark.parametrize(
     ("files", "told"),
     [
@@ -412,6 +442,9 @@ def test_a_long_table_is_seen_as_one(capsys: pytest.CaptureFixture[str]) -> None
         ),
         ({"t.csv": b"episode,t,x\na,1,2\na,1,3\nb,1,4\nb,1,2\n"}, "one as t or time has no repeats; rename them, or"),
         ({"t.csv": b"episode,t,x\na,1,2\na,2,2\nb,1,4\nb,2,4\n"}, "no column of numbers changes within an episode"),
+        ({"t.csv": b""}, "no table (0 bytes, no columns in its first line); copy it again"),
+        ({"t.csv": b"\n\n"}, "no table (2 bytes, no columns in its first line)"),
+        ({"t.csv": b"episode,t,x\n"}, "no column of it names files in raw"),
         ({"a/1.csv": b"1,2\n3,4\n", "a/2.csv": b"1,2\n"}, "a CSV must begin with the names of its columns"),
         ({"a/1.csv": b"run,x\n1,2\n2,4\n", "a/2.csv": b"run,x\n1,2\n2,3\n"}, "hold several episodes each (run)"),
     ],

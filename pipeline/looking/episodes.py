@@ -123,8 +123,14 @@ def _roles(
     split, channels, told = None, [], []
     for name in names:
         columns = [[row[name] for row in part] for part in parts.values()]
+        widths = {len(value) if isinstance(value, list) else 0 for column in columns for value in column}
+        nested = any(isinstance(value, (list, dict)) for column in columns for value in column)
         constant = [len({_hashable(value) for value in column}) == 1 for column in columns]
-        if all(constant):
+        if nested and (len(widths) > 1 or not all(_numbers(value) for column in columns for value in column)):
+            told.append(f"{name} holds no numbers, as many in each row, so it is no channel")
+        elif nested and all(constant):
+            told.append(f"{name} holds lists and does not change within an episode, so it is neither label nor channel")
+        elif all(constant):
             firsts = [column[0] for column in columns]
             if name.lower() in SPLITS and splits([{name: value} for value in firsts], name):
                 split = name
@@ -140,7 +146,12 @@ def _roles(
 
 
 def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    return repr(value) if isinstance(value, (list, dict)) else value
+
+
+def _numbers(value: Any) -> bool:
+    """Whether a cell is a list of numbers."""
+    return isinstance(value, list) and all(isinstance(each, (int, float)) for each in value)
 
 
 def _even(times: np.ndarray) -> bool:

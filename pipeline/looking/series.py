@@ -240,4 +240,4 @@ def is_number(value: Any) -> bool:
         float(value)
     except (TypeError, ValueError):
         return False
-    return True
+    return not isinstance(value, bytes)

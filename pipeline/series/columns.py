@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.samples import Unreadable
+from pipeline.series.narrowing import whole
 
 Rows = npt.NDArray[np.float64]
 PART = re.compile(r"(?P<column>.+)\[(?P<first>\d+)(?::(?P<end>\d+))?\]")
@@ -65,14 +66,15 @@ def numbers(column: Any, name: str, width: int | None = None) -> Rows:
     """An Arrow column as numbers (T, W); NaN where a row lacks them, or (given ``width``) has another number of them.
 
     Raises:
-        Unreadable: it holds something else, or, without ``width``, lists of several lengths.
+        Unreadable: it holds something else, whole numbers beyond float64, or, without ``width``, lists of several
+            lengths.
     """
     from pyarrow import compute
 
     if not is_numeric(column.type):
         raise Unreadable("no numbers", f"column {name} holds {column.type}; name the channels in input.names")
     if not _is_list(column.type):
-        return _plain(column)[:, None]
+        return _plain(column, name)[:, None]
     lengths = _lengths(column)
     there = lengths[lengths >= 0]
     if width is None:
@@ -80,7 +82,7 @@ def numbers(column: Any, name: str, width: int | None = None) -> Rows:
             told = f"{there.min()} to {there.max()}"
             raise Unreadable("lists of several lengths", f"column {name}: {told} values a row; channels are fixed")
         width = int(there[0]) if len(there) else 1
-    values = _plain(compute.list_flatten(column))
+    values = _plain(compute.list_flatten(column), name)
     fits = lengths == width
     rows = np.full((len(lengths), width), np.nan)
     rows[fits] = values[np.repeat(fits, lengths.clip(min=0))].reshape(-1, width)
@@ -109,9 +111,12 @@ def _lengths(column: Any) -> npt.NDArray[np.int64]:
     return found
 
 
-def _plain(values: Any) -> npt.NDArray[np.float64]:
+def _plain(values: Any, name: str) -> npt.NDArray[np.float64]:
     from pyarrow import compute, float64, types
 
+    if types.is_integer(values.type) and values.type.bit_width == 64 and len(values) > values.null_count:
+        extent = compute.min_max(values).as_py()
+        whole(extent["min"], extent["max"], name)
     if types.is_boolean(values.type) or types.is_decimal(values.type):
         values = compute.cast(values, float64())
     found: npt.NDArray[np.float64] = np.asarray(values.to_numpy(zero_copy_only=False), np.float64)

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from pipeline.samples import Extent, Steps, Taken, Values, drawn
-from pipeline.series.decoding import Numbers, decode
+from pipeline.samples import Extent, Steps, Taken, Unreadable, Values, drawn
+from pipeline.series.decoding import decode
+from pipeline.series.narrowing import Numbers, narrowed
 from pipeline.spec import Refusal, Rule, Spec
 
 if TYPE_CHECKING:
@@ -93,7 +94,10 @@ class Series(Spec):
             )
         values = values[:, None] if values.ndim == 1 else values
         turned = values.T if self.layout == "time_first" or values.shape[1] == 1 else values
-        return self.fitted(self._channels(np.ascontiguousarray(turned, np.float32)))
+        try:
+            return self.fitted(self._channels(narrowed(turned)))
+        except Unreadable as fault:
+            raise Refusal(f"series: {fault}") from None
 
     def fitted(self, values: Numbers) -> Numbers:
         """Values (C, T') cut or filled up to a series: (C, T)."""

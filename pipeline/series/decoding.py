@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from pipeline.samples import Unreadable
 from pipeline.series.columns import named, numbers
+from pipeline.series.narrowing import Numbers, cells, narrowed
 from pipeline.spec import Refusal
 
-Numbers = npt.NDArray[np.float32]
 VALUES = 2**27
 """most values of one file"""
 NUMPY, ZIP, PARQUET = b"\x93NUMPY", b"PK\x03\x04", b"PAR1"
@@ -36,7 +36,7 @@ def decode(content: bytes, names: Sequence[str] | None, time_first: bool) -> Num
         time_first: whether arrays are (T, C); tables always have a row a step.
 
     Raises:
-        Unreadable: nothing of the kind, cut or damaged, too large, or values that are missing.
+        Unreadable: nothing of the kind, cut or damaged, too large, or values that are missing or lost in float32.
     """
     if not content:
         raise Unreadable("empty file", "0 bytes")
@@ -49,11 +49,10 @@ def decode(content: bytes, names: Sequence[str] | None, time_first: bool) -> Num
         values = _table(content, names)
     if not values.size:
         raise Unreadable("no values", f"shape {values.shape}")
-    found = np.ascontiguousarray(values, dtype=np.float32)
-    if not np.isfinite(found).all():
-        channel, step = (int(place) for place in np.argwhere(~np.isfinite(found))[0])
-        raise Unreadable("not finite", f"{found[channel, step]} in channel {channel} at step {step}")
-    return found
+    if not np.isfinite(values).all():
+        channel, step = (int(place) for place in np.argwhere(~np.isfinite(values))[0])
+        raise Unreadable("not finite", f"{values[channel, step]} in channel {channel} at step {step}")
+    return narrowed(values)
 
 
 def _array(content: bytes, names: Sequence[str] | None) -> npt.NDArray[Any]:
@@ -106,11 +105,11 @@ def _table(content: bytes, names: Sequence[str] | None) -> npt.NDArray[np.float6
     for step, row in enumerate(rows[1:]):
         if len(row) != len(header):
             raise Unreadable("damaged table", f"row {step + 1} has {len(row)} cells, the header {len(header)}")
-        for channel, place in enumerate(places):
-            value = _number(row[place])
-            if value is None:
+        for place in places:
+            if _number(row[place]) is None:
                 raise Unreadable("missing value", f"{row[place]!r} in column {header[place]}, row {step + 1}")
-            found[channel, step] = value
+    for channel, place in enumerate(places):
+        found[channel] = cells([row[place] for row in rows[1:]], header[place])
     return found
 
 

@@ -24,7 +24,7 @@ class Begun:
     """An episode that has begun: its rows so far."""
 
     columns: Sequence[str]
-    values: list[npt.NDArray[np.float32]] = field(default_factory=list)
+    values: list[npt.NDArray[np.floating[Any]]] = field(default_factory=list)
     times: list[npt.NDArray[Any]] = field(default_factory=list)
     labels: dict[str, set[Any]] = field(default_factory=dict)
     """different values of each label column, a few at most"""

@@ -19,6 +19,7 @@ from pydantic import Field
 
 from pipeline.samples import Unreadable
 from pipeline.series.decoding import VALUES
+from pipeline.series.narrowing import narrowed
 from pipeline.sources.episode import Begun, Told, in_order, npy
 from pipeline.sources.manifest import WORDS
 from pipeline.sources.names import existing, leaves, printable
@@ -155,10 +156,14 @@ class Episodes(Spec):
             told.step(name, times, order is not None)
         if not np.isfinite(values).all():
             return Refused(name, *_hole(values, table, self.time, times), split)
+        try:
+            kept = narrowed(values.T, table.channel).T
+        except Unreadable as fault:
+            return Refused(name, fault.reason, fault.detail, split)
         kinds = self.columns()
         labels = {column: label_of(next(iter(episode.labels[column])), kind) for column, kind in kinds.items()}
-        kept = {column: label for column, label in labels.items() if label is not None}
-        return Record(name, npy(values), kept, split, array=True)
+        known = {column: label for column, label in labels.items() if label is not None}
+        return Record(name, npy(kept), known, split, array=True)
 
 
 def _ends(table: Table) -> tuple[dict[str, int], int]:
@@ -188,7 +193,7 @@ def _by_episode(episodes: Sequence[Any]) -> Iterator[tuple[str, list[int]]]:
 
 
 def _hole(
-    values: npt.NDArray[np.float32], table: Table, time: str | None, times: npt.NDArray[Any] | None
+    values: npt.NDArray[np.floating[Any]], table: Table, time: str | None, times: npt.NDArray[Any] | None
 ) -> tuple[str, str]:
     """The first value that is missing or infinite (reason, detail)."""
     step, channel = (int(place) for place in np.argwhere(~np.isfinite(values))[0])

@@ -147,14 +147,18 @@ def _key(name: str, raw: Path | None = None) -> str:
 
 
 def header_of(path: Path) -> list[str]:
-    """The names of a table's columns. Raises Refusal."""
+    """The names of a table's columns, one at least. Raises Refusal."""
     if path.suffix.lower() in (".parquet", ".pq"):
-        return list(parquet_file(path).schema_arrow.names)
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        try:
-            return next(csv.reader(file, delimiter=_delimiter(path)), [])
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise Refusal(f"{path}: no table ({error}); save it as CSV in UTF-8") from None
+        names = list(parquet_file(path).schema_arrow.names)
+    else:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            try:
+                names = next(csv.reader(file, delimiter=_delimiter(path)), [])
+            except (UnicodeDecodeError, csv.Error) as error:
+                raise Refusal(f"{path}: no table ({error}); save it as CSV in UTF-8") from None
+    if not names:
+        raise Refusal(f"{path}: no table ({path.stat().st_size} bytes, no columns in its first line); copy it again")
+    return names
 
 
 def rows_of(path: Path) -> Iterator[dict[str, Any]]:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from pipeline.samples import Unreadable
 from pipeline.series.columns import Named, is_numeric, named, numbers, usual_width
+from pipeline.series.narrowing import cells
 from pipeline.sources.manifest import header_of, parquet_file, table_rows
 from pipeline.spec import Refusal, nearest
 
@@ -33,8 +34,8 @@ class Steps:
     episodes: list[Any]
     times: npt.NDArray[Any] | None
     """(T,) whole numbers, or floats with NaN where one is missing"""
-    values: npt.NDArray[np.float32]
-    """(T, C)"""
+    values: npt.NDArray[np.floating[Any]]
+    """(T, C): float32 where that is exact, else float64, since only of whole episodes it is told what float32 loses"""
     labels: dict[str, list[Any]]
 
 
@@ -89,17 +90,17 @@ class Table:
         plain = list(dict.fromkeys([self.episode, *([self.time] if self.time else []), *self.labels]))
         of_channels = list(dict.fromkeys(each.column for each in self.channels))
         for file in self.files:
-            for batch in self._batches(file, plain, of_channels):
-                try:
+            try:
+                for batch in self._batches(file, plain, of_channels):
                     values = [each.channels(batch[f"channel {each.column}"]) for each in self.channels]
-                except Unreadable as fault:
-                    raise Refusal(f"{file}: {fault}") from None
-                yield Steps(
-                    batch[self.episode],
-                    None if self.time is None else times_of(batch[self.time]),
-                    np.concatenate(values, axis=1).astype(np.float32),
-                    {name: batch[name] for name in self.labels},
-                )
+                    yield Steps(
+                        batch[self.episode],
+                        None if self.time is None else times_of(batch[self.time]),
+                        _held(np.concatenate(values, axis=1)),
+                        {name: batch[name] for name in self.labels},
+                    )
+            except Unreadable as fault:
+                raise Refusal(f"{file}: {fault}") from None
 
     def _batches(self, file: Path, plain: Sequence[str], of_channels: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
         """Each batch's columns: lists of those that are plain, and (T, W) as "channel NAME"."""
@@ -143,8 +144,15 @@ class Table:
     def _of_cells(rows: list[dict[str, str]], plain: Sequence[str], of_channels: Sequence[str]) -> dict[str, Any]:
         found: dict[str, Any] = {name: [row[name].strip() or None for row in rows] for name in plain}
         for name in of_channels:
-            found[f"channel {name}"] = np.array([[_number(row[name])] for row in rows])
+            found[f"channel {name}"] = np.array(cells([row[name] for row in rows], name))[:, None]
         return found
+
+
+def _held(values: npt.NDArray[np.float64]) -> npt.NDArray[np.floating[Any]]:
+    """Values as they are held until their episode ends: in half the memory where nothing is lost by it."""
+    with np.errstate(over="ignore", under="ignore"):
+        half = values.astype(np.float32)
+    return half if np.array_equal(half, values, equal_nan=True) else values
 
 
 def _read(opened: Any, file: Path, columns: list[str]) -> Iterator[Any]:
