@@ -135,7 +135,8 @@ def _declared(name: str) -> Views:
 def _drift(bundle: Bundle, encoded: Encoded, space: Given, file: Path | None) -> Iterator[Drift]:
     """The samples against the card: channels of the input always, vectors where there is something to compare with."""
     network = bundle.card["network"]
-    yield from drift_of_channels(encoded.channels, network["mean"], network["std"])
+    trained = bundle.card["data"]["splits"]["train"]
+    yield from drift_of_channels(encoded.channels, network["mean"], network["std"], trained)
     if file is not None:
         reference = summary(read_rows(file))
         space.told.append(f"drift: vectors against {file}, channels against the card")
