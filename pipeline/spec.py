@@ -213,6 +213,10 @@ def _explain(detail: ErrorDetails, content: Any, model: Any, file: str, prefix: 
             yield Fault(file, at, "", f"missing; known: {', '.join(known)}")
         else:
             yield Fault(file, at, shown(found), f"unknown kind; {nearest(str(found), known)}")
+    elif kind == "unknown_kind":
+        kinds, _, others = detail["msg"].partition("; ")
+        remedy = f"{nearest(str(value['kind']), kinds.split(', '))} ({others})"
+        yield Fault(file, f"{dotted}.kind", _value_at(value, "kind"), f"unknown kind; {remedy}")
     elif kind in ("model_attributes_type", "model_type", "dict_type"):
         yield Fault(file, dotted, shown(value), "must be a mapping of keys to values")
     elif kind in ("tuple_type", "list_type"):

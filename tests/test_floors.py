@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from closure import ROOT, imported
 
-GROUND = {"spec", "keys", "parallel", "candidates", "samples"}
+GROUND = {"spec", "keys", "parallel", "candidates", "samples", "forms"}
 ALONE = {"metrics", "temperature", "projections", "targets", "queue", "optimizers", "neighbours", "rounding"}
 """One-file families, and plain functions that families share."""
 NO_FAMILIES = {

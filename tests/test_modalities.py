@@ -239,5 +239,9 @@ def test_a_contract_without_a_kind_is_of_pictures() -> None:
         contract_of({**plain, "colour": 3}, "x.json")
     with pytest.raises(SpecError, match=r'input.kind = "audoi": unknown kind; did you mean .audio'):
         contract_of({**plain, "kind": "audoi"}, "x.json")
+    pictures = 'input.kind = "image": unknown kind; known: audio, series (pictures have no kind: leave it out)'
+    with pytest.raises(SpecError) as raised:
+        contract_of({**plain, "kind": "image"}, "x.json")
+    assert str(raised.value) == f"x.json: {pictures}"
     with pytest.raises(SpecError, match=r"input.rate: missing; write it out"):
         contract_of({"kind": "audio", "seconds": 1.0, "channels": 1, "mix": "mean"}, "x.json")

@@ -262,7 +262,8 @@ def test_pictures_of_wide_pixels_get_a_range() -> None:
     [
         ("gone", "--data gone: no such path"),
         ("raw", "--data raw: an empty folder"),
-        ("text", "no picture among"),
+        ("text", "no sample among 1 files looked at: nothing that is read (text; read are pictures, sounds (wav"),
+        ("damaged", "no sample among 1 files looked at: not a picture (none of"),
         ("one.png", "--data one.png: a single file; give a folder"),
         ("junk.npz", "no array of pictures"),
         ("hidden", "--data hidden: an empty folder"),
@@ -273,6 +274,7 @@ def test_pictures_of_wide_pixels_get_a_range() -> None:
 )
 def test_what_cannot_be_used_is_one_line_and_writes_nothing(path: str, line: str) -> None:
     fill(Path("text/a"), {"x.txt": b"no picture"})
+    fill(Path("damaged/a"), {"x.png": b"no picture"})
     fill(Path("hidden"), {".x.png": picture(0)})
     Path("many").mkdir()
     for name in ("a.tar", "b.tar", "c.tar"):

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.audio.riff import mended, plain_values, read_wave
+from pipeline.forms import unheard
 from pipeline.samples import Unreadable
 from pipeline.spec import Refusal
 
@@ -70,7 +71,7 @@ def decode(content: bytes) -> Decoded:
         _judge_ogg(content)
         found = _decoded(content, "ogg")
     else:
-        raise Unreadable("not a sound", "none of wav, flac, ogg")
+        raise Unreadable("not a sound", unheard(content))
     if not found.values.shape[1]:
         raise Unreadable("no sound", "0 samples")
     return found._replace(values=judged(found.values))

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from pipeline.looking.sample import Seen
-from pipeline.looking.series import CLOCKS, EPISODES, is_number, window
+from pipeline.looking.series import CLOCKS, EPISODES, clock_of, is_number, rate_of, window
 from pipeline.looking.tables import COUNTED, GROUPS, SPLITS, kind_of, splits
 from pipeline.series import Series
+from pipeline.series.decoding import DECIMAL_COMMA
 from pipeline.sources import Episodes
 from pipeline.sources.manifest import header_of, rows_of
 from pipeline.sources.steps import Table, times_of
@@ -49,7 +50,9 @@ def long_table(path: Path, raw: Path) -> Seen:
         parts.popitem()  # its end was not read
     labels, split, channels, left = _roles([name for name in rows[0] if name not in found], parts)
     if not channels:
-        raise Refusal(f"--data {path}: no column of numbers changes within an episode of {episode}; nothing to learn")
+        commas = [row[name] for row in rows for name in row if DECIMAL_COMMA.fullmatch(str(row[name]))]
+        told = f"; {commas[0]!r} has a decimal comma, write numbers with a point" if commas else "; nothing to learn"
+        raise Refusal(f"--data {path}: no column of numbers changes within an episode of {episode}{told}")
     uneven = EVEN if all(_even(times_of([row[time] for row in part])) for part in parts.values()) else None
     source = Episodes(
         kind="episodes",
@@ -63,12 +66,14 @@ def long_table(path: Path, raw: Path) -> Seen:
     )
     steps, about = window([len(part) for part in parts.values()])
     others = [name for name in header_of(path) if name not in (*found, *labels, *channels, split)]
+    clocks = [clock_of({time: [row[time] for row in part]}) for part in parts.values()]
+    rate, pace = rate_of([clock for clock in clocks if clock is not None] if uneven is not None else [])
     widths = [len(rows[0][name]) if isinstance(rows[0][name], list) else 1 for name in channels]
     canvas = Series(
         kind="series",
         channels=sum(widths),
         steps=steps,
-        rate=1,
+        rate=rate,
         names=tuple(channels),
         layout="time_first",
         longer="centre",
@@ -80,6 +85,7 @@ def long_table(path: Path, raw: Path) -> Seen:
         f"channels are the numbers that change within an episode: {', '.join(channels)}",
         *([f"left out: {', '.join(others)}"] if others else []),
         *(["steps of time are uneven; resample the episodes where the pace matters"] if uneven is None else []),
+        *pace,
         *about,
         *left,
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -13,20 +12,18 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.audio import Audio, Decoded
-from pipeline.audio import decode as decode_sound
-from pipeline.images import Input, Unreadable, decode, decode_array
-from pipeline.images.tiff import read_page, read_values
-from pipeline.looking.series import Measured, contract_of, measured
+from pipeline.images import Input, Unreadable
+from pipeline.looking.one import Pictured, looked
+from pipeline.looking.series import Measured, contract_of
 from pipeline.looking.tables import Table
 from pipeline.modalities import Modality
 from pipeline.series import Series
 from pipeline.sources import Archive, Folder, Record, Refused, Source
 from pipeline.spec import Refusal
 
-SOUND = (b"RIFF", b"RF64", b"fLaC", b"OggS")
-"""how sound files begin"""
-SAMPLE, DECODED, SECONDS = 200_000, 64, 15.0
-"""most files that are listed, most pictures that are decoded, and how long that may take"""
+SAMPLE, DECODED, SECONDS, TRIED = 200_000, 64, 15.0, 16
+"""most files that are listed, most that are decoded, how long listing may take, and about how many a guess is tried on
+"""
 
 
 @dataclass
@@ -93,48 +90,59 @@ def measure(seen: Seen, contract: Modality | None = None) -> None:
     if contract is not None and not isinstance(contract, Input):  # of pictures the range may be left to guess
         _judge(seen, kept, contract)
         return
-    shapes, wide, reasons = [], [], Counter[str]()
     sounds: list[Decoded] = []
     series: list[Measured] = []
+    pictures: list[Pictured] = []
+    reasons = Counter[str]()
     for record in kept:
         content = record.content.read_bytes() if isinstance(record.content, Path) else record.content
-        if content[:4] in SOUND and content[8:12] != b"WEBP":
-            sounds += _sound(content, reasons)
-            continue
         try:
-            rows = measured(record.name, content, record.array)
-            if rows is not None:
-                series.append(rows)
-                continue
-            found = decode_array(content) if record.array else decode(content)
-            shapes.append((*found.pixels.shape[:2], found.pixels.shape[2] - found.alpha))
+            found = looked(record.name, content, record.array)
         except Unreadable as fault:
             reasons[str(fault)] += 1
-            values = _values(content, record.array) if fault.reason == "values of unknown range" else None
-            if values is not None:
-                wide.append(values)
-                shapes.append(values.shape)
-    if len(series) > max(len(shapes), len(sounds)):
-        if reasons or shapes or sounds:
-            told = reasons.total() + len(shapes) + len(sounds)
-            seen.remarks.append(f"{told} of {len(kept)} files looked at are no series")
+            continue
+        match found:
+            case Decoded():
+                sounds.append(found)
+            case Measured():
+                series.append(found)
+            case Pictured():
+                pictures.append(found)
+    least = "sample" if contract is None else contract.word
+    if not (sounds or series or pictures):
+        why = reasons.most_common(1)[0][0]
+        raise Refusal(f"--data {seen.raw}: no {least} among {len(kept)} files looked at: {why}")
+    most = len(series) > max(len(pictures), len(sounds)), len(sounds) > len(pictures)
+    word = "series" if most[0] else "sounds" if most[1] else "pictures"
+    others = {"pictures": len(pictures), "sounds": len(sounds), "series": len(series)}
+    others.pop(word)
+    if other := reasons.total() + sum(others.values()):
+        told = [f"{count} are {name}" for name, count in others.items() if count]
+        told += [f"{count}: {reason}" for reason, count in reasons.most_common(1)]
+        seen.remarks.append(f"{other} of {len(kept)} files looked at are no {word} ({'; '.join(told)})")
+    if word == "series":
         seen.canvas, told_of = contract_of(series)
-        seen.remarks += told_of
-        return
-    reasons["a series"] += len(series)
-    reasons = +reasons
-    if len(sounds) > len(shapes):
-        if reasons:
-            seen.remarks.append(f"{reasons.total()} of {len(kept)} files looked at are no sounds")
+        seen.remarks += [*told_of, *_refused(kept, seen.canvas)]
+    elif word == "sounds":
         seen.canvas = _clip(sounds)
-        return
-    if not shapes:
-        raise Refusal(
-            f"--data {seen.raw}: no picture among {len(kept)} files looked at: {reasons.most_common(1)[0][0]}"
-        )
-    if reasons and len(wide) < reasons.total():
-        seen.remarks.append(f"{reasons.total() - len(wide)} of {len(kept)} files looked at are no pictures")
-    seen.canvas = _canvas(np.array(shapes), _range(wide) if wide else None)
+    else:
+        wide = [each.values for each in pictures if each.values is not None]
+        seen.canvas = _canvas(np.array([each.shape for each in pictures]), _range(wide) if wide else None)
+
+
+def _refused(kept: list[Record], canvas: Series) -> Iterator[str]:
+    """What the guessed contract would refuse, of some of the files that look like series."""
+    reasons, tried = Counter[str](), kept[:: max(1, len(kept) // TRIED)]
+    for record in tried:
+        try:
+            canvas.take(
+                record.content.read_bytes() if isinstance(record.content, Path) else record.content, record.array
+            )
+        except (Unreadable, Refusal) as fault:
+            reasons[str(fault)] += 1
+    if reasons:
+        why = reasons.most_common(1)[0][0]
+        yield f"of {len(tried)} files that were tried {reasons.total()} would be refused: {why}"
 
 
 def _judge(seen: Seen, kept: list[Record], contract: Modality) -> None:
@@ -151,27 +159,12 @@ def _judge(seen: Seen, kept: list[Record], contract: Modality) -> None:
         raise Refusal(f"--data {seen.raw}: {least}")
 
 
-def _sound(content: bytes, reasons: Counter[str]) -> list[Decoded]:
-    try:
-        return [decode_sound(content)]
-    except Unreadable as fault:
-        reasons[str(fault)] += 1
-        return []
-
-
 def _clip(sounds: list[Decoded]) -> Audio:
     """The most frequent rate, at most 16 kHz, and a length that nine files in ten have at most, up to 4 seconds."""
     rate = min(16_000, Counter(each.rate for each in sounds).most_common(1)[0][0])
     lengths = np.array([each.values.shape[1] / each.rate for each in sounds])
     seconds = float(min(4.0, max(0.1, round(float(np.quantile(lengths, 0.9)), 1))))
     return Audio(kind="audio", rate=rate, seconds=seconds, channels=1, mix="mean", longer="centre", shorter="centre")
-
-
-def _values(content: bytes, array: bool) -> np.ndarray | None:
-    try:
-        return np.load(io.BytesIO(content)) if array else read_values(content, read_page(content))
-    except (Unreadable, ValueError):
-        return None
 
 
 def _range(values: list[np.ndarray]) -> tuple[float, float]:

@@ -10,7 +10,7 @@ import io
 import math
 import zipfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from pipeline.samples import Unreadable
 from pipeline.series import Series
 from pipeline.series.columns import is_numeric, usual_width
-from pipeline.series.decoding import NUMPY, PARQUET, ZIP
+from pipeline.series.decoding import NUMPY, PARQUET, ZIP, decode
 from pipeline.spec import Refusal
 
 CLOCKS = (
@@ -44,8 +44,12 @@ EPISODES = (
     ),
 )
 """names of columns, in small letters, that tell episodes apart, the likeliest first"""
+SECONDS = ("t", "time", "times", "timestamp", "timestamps", "seconds")
+"""of them, those that may be in seconds"""
 LONGEST = 1024
 """steps of a first recipe, at most"""
+FIXED = 0.9
+"""of the arrays, that are of one size along the side of their channels, at least"""
 SLENDER = 4
 """how many times as long as wide an array must be, to be no picture"""
 
@@ -65,6 +69,8 @@ class Measured:
     still: frozenset[str] = frozenset()
     """of them, those that do not change, as the number of the file"""
     table: bool = False
+    clock: tuple[str, float] | None = None
+    """a column of seconds, and its usual step"""
 
 
 def measured(name: str, content: bytes, array: bool) -> Measured | None:
@@ -84,8 +90,9 @@ def measured(name: str, content: bytes, array: bool) -> Measured | None:
             return _cells(content)
     except ModuleNotFoundError:
         raise Refusal("reading Parquet needs pyarrow; pip install pyarrow, or save it as CSV or .npz") from None
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, IndexError, csv.Error) as error:
-        raise Unreadable("no series", str(error).splitlines()[0] if str(error) else type(error).__name__) from None
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile, IndexError, csv.Error):
+        decode(content, None, time_first=True)  # tells what is amiss
+        raise Unreadable("no series", "damaged; copy it again") from None
     return None
 
 
@@ -116,18 +123,46 @@ def contract_of(found: Sequence[Measured]) -> tuple[Series, list[str]]:
     left = [name for name in others if names is not None and name not in names]
     if tables and left:
         remarks.append(f"no channels, by their names or because they never change: {', '.join(left)}")
+    stray = len(sides) - sum(width == channels for _, width in sides)
+    if stray and not tables:
+        remarks.append(
+            f"{stray} of {len(sides)} arrays have another number of channels than {channels}, and are refused"
+        )
     steps, about = window([length for length, _ in sides])
+    rate, pace = rate_of([each.clock for each in tables if each.clock is not None])
     series = Series(
         kind="series",
         channels=channels,
         steps=steps,
-        rate=1,
+        rate=rate,
         names=names,
         layout="time_first" if time_first else "channels_first",
         longer="centre",
         shorter="hold",
     )
-    return series, [*remarks, *about]
+    return series, [*remarks, *pace, *about]
+
+
+def rate_of(clocks: Sequence[tuple[str, float]]) -> tuple[int, list[str]]:
+    """Steps a second, by columns of seconds and their steps, and what is told of it; 1 where none says it."""
+    if not clocks:
+        return 1, []
+    step = float(np.median([step for _, step in clocks]))
+    rate = round(1 / step) if 0 < step < 1 else 1
+    if rate < 2 or abs(1 / step - rate) > 0.005 * rate or rate > 10**9:
+        return 1, []
+    told = f"as {clocks[0][0]} rises by {step:.4g} a step and was taken for seconds"
+    return rate, [f"rate: {rate} steps a second, {told}"]
+
+
+def clock_of(columns: Mapping[str, Sequence[Any]]) -> tuple[str, float] | None:
+    """The first of these columns that counts seconds, and the usual step of it."""
+    for name, cells in columns.items():
+        if name.lower() in SECONDS:
+            values = np.array([float(cell) if is_number(cell) else np.nan for cell in cells], np.float64)
+            if len(values) > 1 and np.isfinite(values).all():
+                return name, float(np.median(np.diff(values)))
+    return None
 
 
 def window(lengths: Sequence[int]) -> tuple[int, list[str]]:
@@ -142,14 +177,20 @@ def window(lengths: Sequence[int]) -> tuple[int, list[str]]:
 
 def _layout(sides: Sequence[tuple[int, int]]) -> tuple[bool, str | None]:
     """Whether arrays are (steps, channels), and what is guessed of them."""
-    first, second = ({side[place] for side in sides} for place in (0, 1))
-    if not sides or second == {1} or (len(second) == 1 and len(first) > 1):
+    if not sides:
         return True, None
-    if len(first) == 1 and len(second) > 1:
-        return False, None
-    time_first = sum(side[0] >= side[1] for side in sides) * 2 >= len(sides)
+    first, second = (Counter(side[place] for side in sides) for place in (0, 1))
+    fixed = [most.most_common(1)[0][1] >= FIXED * len(sides) for most in (first, second)]
+    if set(second) == {1}:
+        return True, None
+    if fixed[0] == fixed[1]:
+        time_first, why = sum(side[0] >= side[1] for side in sides) * 2 >= len(sides), "the longer side being time"
+    else:
+        time_first, why = fixed[1], "the side that differs being time"
+        if len(second if time_first else first) == 1:
+            return time_first, None
     order = "(steps, channels)" if time_first else "(channels, steps)"
-    return time_first, f"arrays were taken for {order}, the longer side being time; input.layout says it"
+    return time_first, f"arrays were taken for {order}, {why}; input.layout says it"
 
 
 def _names(tables: Sequence[Measured], arrays: Sequence[Measured]) -> tuple[tuple[str, ...] | None, int | None]:
@@ -200,7 +241,9 @@ def _parquet(content: bytes) -> Measured | None:
     widths = tuple(usual_width(column) or 1 for column in columns.values())
     still = frozenset(name for name, width in zip(names, widths, strict=True) if width == 1 and _still(columns[name]))
     others = tuple(name for name in kinds if name not in names)
-    return _of_table(table.metadata.num_rows, names, widths, still, others)
+    clocks = [name for name in others if name.lower() in SECONDS]
+    clock = clock_of(table.read(columns=clocks).to_pydict()) if clocks else None
+    return _of_table(table.metadata.num_rows, names, widths, still, others, clock)
 
 
 def _still(column: Any) -> bool:
@@ -210,9 +253,14 @@ def _still(column: Any) -> bool:
 
 
 def _of_table(
-    steps: int, names: Sequence[str], widths: Sequence[int], still: frozenset[str], others: tuple[str, ...]
+    steps: int,
+    names: Sequence[str],
+    widths: Sequence[int],
+    still: frozenset[str],
+    others: tuple[str, ...],
+    clock: tuple[str, float] | None,
 ) -> Measured | None:
-    return Measured((steps, sum(widths)), tuple(names), others, tuple(widths), still, True) if names else None
+    return Measured((steps, sum(widths)), tuple(names), others, tuple(widths), still, True, clock) if names else None
 
 
 def _cells(content: bytes) -> Measured | None:
@@ -231,7 +279,8 @@ def _cells(content: bytes) -> Measured | None:
     ]
     still = frozenset(name for name in names if len({row[header.index(name)] for row in rows[1:]}) == 1)
     others = tuple(name for name in header if name not in names)
-    return _of_table(len(rows) - 1, names, [1] * len(names), still, others)
+    clock = clock_of({name: [row[header.index(name)] for row in rows[1:]] for name in others})
+    return _of_table(len(rows) - 1, names, [1] * len(names), still, others, clock)
 
 
 def is_number(value: Any) -> bool:

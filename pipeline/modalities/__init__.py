@@ -32,12 +32,16 @@ from pipeline.spec import Spec, parse
 def _kind(value: Any) -> str:
     """The tag of a contract: its ``kind``; pictures, which came first, have none."""
     kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
-    return "image" if kind is None else str(kind)
+    return "image" if kind is None else "" if kind == "image" else str(kind)
 
 
 Contract = Annotated[
     Annotated[Input, Tag("image")] | Annotated[Audio, Tag("audio")] | Annotated[Series, Tag("series")],
-    Discriminator(_kind),
+    Discriminator(
+        _kind,
+        custom_error_type="unknown_kind",
+        custom_error_message="audio, series; pictures have no kind: leave it out",
+    ),
 ]
 """What the samples of a data set are."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 import zipfile
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.forms import form
 from pipeline.samples import Unreadable
 from pipeline.series.columns import named, numbers
 from pipeline.series.narrowing import Numbers, cells, narrowed
@@ -23,6 +25,7 @@ from pipeline.spec import Refusal
 
 VALUES = 2**27
 """most values of one file"""
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 NUMPY, ZIP, PARQUET = b"\x93NUMPY", b"PK\x03\x04", b"PAR1"
 
 
@@ -72,7 +75,8 @@ def _array(content: bytes, names: Sequence[str] | None) -> npt.NDArray[Any]:
     if values.ndim == 3 and values.shape[2] == 1:  # as a source of arrays hands them over
         values = values[..., 0]
     if values.dtype.kind not in "buif" or values.ndim not in (1, 2):
-        raise Unreadable("no series", f"an array of {values.dtype} {values.shape}; it must be (steps, channels)")
+        told = f"an array of {values.dtype} {values.shape}"
+        raise Unreadable("no series", f"{told}; it must be real numbers (steps, channels)")
     return values[:, None] if values.ndim == 1 else values
 
 
@@ -94,8 +98,10 @@ def _table(content: bytes, names: Sequence[str] | None) -> npt.NDArray[np.float6
         text = content.decode("utf-8-sig")
         first = text.partition("\n")[0]
         rows = list(csv.reader(io.StringIO(text), delimiter=max(",;\t", key=first.count), strict=True))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise Unreadable("no table", f"neither arrays nor CSV ({error})") from None
+    except UnicodeDecodeError:
+        raise Unreadable("no table", f"neither npy, npz, Parquet nor CSV in UTF-8, but {form(content)}") from None
+    except csv.Error as error:
+        raise Unreadable("damaged table", f"{error}; save it as CSV again") from None
     rows = [row for row in rows if row]
     header = [cell.strip() for cell in rows[0]] if rows else []
     if not rows or all(_number(cell) is not None for cell in header) or not any(header):
@@ -107,7 +113,10 @@ def _table(content: bytes, names: Sequence[str] | None) -> npt.NDArray[np.float6
             raise Unreadable("damaged table", f"row {step + 1} has {len(row)} cells, the header {len(header)}")
         for place in places:
             if _number(row[place]) is None:
-                raise Unreadable("missing value", f"{row[place]!r} in column {header[place]}, row {step + 1}")
+                where = f"{row[place]!r} in column {header[place]}, row {step + 1}"
+                if DECIMAL_COMMA.fullmatch(row[place].strip()):
+                    raise Unreadable("decimal comma", f"{where}; write numbers with a point")
+                raise Unreadable("missing value", where)
     for channel, place in enumerate(places):
         found[channel] = cells([row[place] for row in rows[1:]], header[place])
     return found

@@ -159,7 +159,10 @@ def test_chunks_before_and_behind_the_sound_are_no_sound() -> None:
     ("make", "reason"),
     [
         (lambda: b"", r"empty file \(0 bytes\)"),
-        (lambda: b"ID3\x04 something", r"not a sound \(none of wav, flac, ogg\)"),
+        (lambda: b"ID3\x04 something", r"not a sound \(none of wav, flac, ogg, but an MP3 sound; convert it to wav"),
+        (lambda: b"\xff\xfb\x90d" + bytes(90), "but an MP3 sound; convert it to wav, flac or ogg"),
+        (lambda: b"\0\0\0 ftypM4A " + bytes(90), "but an MP4 or M4A file; convert it to wav, flac or ogg"),
+        (lambda: b"\x89PNG" + bytes(90), "but a PNG picture"),
         (lambda: b"<html>no such file</html>" * 9, "not a sound"),
         (lambda: b"RIFF" + struct.pack("<I", 100) + b"AVI " + bytes(100), "not a sound"),
         (lambda: written(np.zeros(0)), r"no sound \(0 samples\)"),

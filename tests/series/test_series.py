@@ -210,7 +210,11 @@ def test_longer_is_cut_and_shorter_held_or_filled() -> None:
         (b"x,y\n1,2\n3,\n", r"missing value \('' in column y, row 2\)"),
         (b"x,y\n1,2\n3\n", "damaged table"),
         (b"1,2\n3,4\n", "no table"),
-        (b"\xff\xfe\x00", "no table"),
+        (b"\xff\xfe\x00", "no table .*CSV in UTF-8, but text in UTF-16"),
+        (b"RIFF\x80\0\0\0WAVEfmt ", r"no table \(neither npy, npz, Parquet nor CSV in UTF-8, but a WAV sound\)"),
+        (b"x;y\n1,5;2,5\n", r"decimal comma \('1,5' in column x, row 1; write numbers with a point\)"),
+        (npy(VALUES * 1j), r"no series \(an array of complex128 \(12, 2\); it must be real numbers"),
+        (npy(VALUES * 1e300), r"beyond float32 \(2.85714e\+299 in channel 0 at step 1; scale it"),
     ],
 )
 def test_what_is_no_series_says_why(raw: bytes, reason: str) -> None:
