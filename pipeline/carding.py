@@ -16,34 +16,23 @@ from pipeline.first_pass import Row
 from pipeline.modalities import Contract
 from pipeline.shards import Column, Grouped
 from pipeline.sources import ColumnKind
-from pipeline.spec import Refusal
 
 SPLITS = ("train", "test")
 FLAT = 1e-14
 """Of the mean square: a variance below it is rounding."""
 
 
-def counted_column(name: str, label: str, kind: ColumnKind, rows: list[Row], position: int) -> Column:
+def counted_column(kind: ColumnKind, rows: list[Row], position: int) -> Column:
     """One label column of a data set: its classes and how often each occurs.
 
     Args:
-        name: of the data set.
-        label: of the column.
         kind: of its values.
         rows: all kept pictures, their splits known.
         position: of the column in each row's labels.
-
-    Raises:
-        Refusal: nothing to tell apart in it.
     """
-    values = {row.labels[position] for row in rows}
-    trained = {row.labels[position] for row in rows if row.split == "train"}
-    if len(trained) < 2:
-        only = f"the one {'class' if kind == 'class' else 'value'} {next(iter(trained))!r} to train on"
-        raise Refusal(f"data set {name}: column '{label}' has only {only}; take it out of labels, or mend the data")
     if kind == "number":
         return Column(kind=kind, classes=(), counts={}, agreement=None)
-    classes = tuple(sorted(str(value) for value in values))
+    classes = tuple(sorted({str(row.labels[position]) for row in rows}))
     counts = {split: Counter(row.labels[position] for row in rows if row.split == split) for split in SPLITS}
     total = counts["train"].total()
     return Column(

@@ -49,7 +49,7 @@ def keep(
         items: the raw files.
         spool: what is stored is appended here.
         measured: one entry of ``facts_type`` a row is appended here.
-        ledger: is told of what is refused, and of notes.
+        ledger: is told of what is kept and refused, of what is odd, and of notes.
         workers: processes that decode.
     """
     kinds = spec.columns()
@@ -78,6 +78,10 @@ def keep(
                 np.array([(offset, outcome.size, outcome.shape, outcome.digest.hex(), moments)], facts).tobytes()
             )
             labels = tuple(_interned(item.labels[label]) for label in kinds)
+            ledger.kept += 1
+            for odd in outcome.odd:
+                others, first = ledger.odd.get(odd, (0, item.name))
+                ledger.odd[odd] = others + 1, first
             yield Row(item.name, item.split, labels, outcome.extension, count)
             offset, count = offset + outcome.size, count + 1
 

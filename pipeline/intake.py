@@ -49,6 +49,8 @@ class Kept:
     """SHA-256 of the raw bytes, the first 16"""
     moments: bytes
     """sums and sums of squares over the canvas, (2, C) float64"""
+    odd: tuple[str, ...] = ()
+    """what a user should know of it, as ``Taken`` says it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,9 @@ def take(content: bytes | Path, array: bool, canvas: Modality) -> Outcome:
     stored = raw if whole else found.stored
     moments = np.asarray(found.moments, np.float64).tobytes()
     digest = hashlib.sha256(raw).digest()[:16]
-    return Kept(found.extension, found.shape, stored, len(raw if stored is None else stored), digest, moments)
+    return Kept(
+        found.extension, found.shape, stored, len(raw if stored is None else stored), digest, moments, found.odd
+    )
 
 
 def taken(items: Iterable[Item], canvas: Modality, workers: int) -> Iterator[tuple[Item, Outcome | None]]:

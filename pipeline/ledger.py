@@ -1,9 +1,17 @@
-"""The ledger: what became of every raw file; kept + refused = seen."""
+"""The ledger: what became of every raw file; kept + refused = seen.
+
+A reason alone is seldom the cause of a refusal: where one class is left, the only file of the other may have been
+refused. So whatever ends sharding once files were seen names the first that were refused, and carries the ledger.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pipeline.data import LedgerRules
@@ -22,6 +30,8 @@ class Ledger:
     kept: int = 0
     refused: list[Refused] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    odd: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """what was odd about kept samples: how many, and the first one's name; becomes notes"""
     damage: list[str] = field(default_factory=list)
     """the notes that tell of lost data"""
     repeated: dict[str, Any] = field(default_factory=dict)
@@ -60,6 +70,15 @@ class Ledger:
         """The refused files but hidden and system ones, which are no one's pictures."""
         return [file for file in self.refused if file.reason != HIDDEN]
 
+    def left(self, file: Path, refusal: str) -> str:
+        """Write the ledger of refused data to a file; what to add to the line, nothing where no file was refused."""
+        if not self.refused:
+            return ""
+        text = json.dumps({"refusal": refusal, **self.plain()}, indent=1, ensure_ascii=False)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+        return f"; {file} names all"
+
     def held(self, rules: LedgerRules, name: str) -> None:
         """Hold what was refused to the data spec's rules. Raises Refusal."""
         refused = len(self.counted())
@@ -78,3 +97,31 @@ class Ledger:
                 f"data set {name}: {refused} of {seen} files refused, above ledger.budget = {rules.budget:g}: "
                 f"{self.first()}; mend or remove them, or raise the budget"
             )
+
+
+class Unsharded(Refusal):
+    """A data set that cannot be used, with what became of its files until that was known."""
+
+    def __init__(self, text: str, ledger: Ledger):
+        self.ledger = ledger
+        super().__init__(text)
+
+    def left(self, file: Path) -> str:
+        """The line, the ledger written to a file."""
+        return f"{self}{self.ledger.left(file, str(self))}"
+
+
+@contextmanager
+def accounted(ledger: Ledger) -> Iterator[None]:
+    """Add to whatever is refused inside how many files were refused before, and the first of them.
+
+    Raises:
+        Unsharded: in the place of any Refusal.
+    """
+    try:
+        yield
+    except Refusal as refusal:
+        text, first = str(refusal), ledger.first()
+        if ledger.refused and not (first and first in text):
+            text += f" ({ledger.summary()}{f': {first}' if first else ''})"
+        raise Unsharded(text, ledger) from None

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from pipeline.samples import several
 from pipeline.shards import Column
 
 NAMED = 5
 """classes that a note names"""
+
+
+def oddities(odd: Mapping[str, tuple[int, str]], word: str) -> Iterator[str]:
+    """Yield a sentence for each thing that is odd about some samples.
+
+    Args:
+        odd: what it is -> how many have it, and the first one's name.
+        word: what a sample is called.
+    """
+    for what, (count, first) in odd.items():
+        yield f"{count} {word if count == 1 else several(word)} {what}, as {first}"
 
 
 def notable(names: Sequence[str], columns: dict[str, Column]) -> Iterator[str]:

@@ -77,6 +77,10 @@ class Extent(NamedTuple):
     """what lies along the axes of a sample, in words"""
 
 
+TENTH = 10
+"""a sample of less than this part of the canvas is odd"""
+
+
 class Unreadable(Exception):
     """A raw sample that cannot be used: ``reason`` to be counted by, ``detail`` to be read."""
 
@@ -96,3 +100,5 @@ class Taken(NamedTuple):
     """the two sides of the sample itself, as ``sides`` of its contract names them"""
     moments: Values
     """sums and sums of squares over the canvas, (2, C)"""
+    odd: tuple[str, ...] = ()
+    """what a user should know though it is no fault, in words that follow a number of samples and are counted by"""

@@ -13,7 +13,6 @@ import hashlib
 import json
 import math
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -26,13 +25,14 @@ from pipeline.data import DataSpec
 from pipeline.examples import save_examples
 from pipeline.first_pass import Row, facts_type, keep
 from pipeline.images import Pixels
-from pipeline.ledger import Ledger
-from pipeline.notable import notable
+from pipeline.ledger import Ledger, accounted
+from pipeline.notable import notable, oddities
 from pipeline.repeats import repeats, sides
 from pipeline.shards import CARD, EXAMPLES, INDEX, LEDGER, DataCard, Grouped, ShardFile, sha256
 from pipeline.sources import Item, Refused
 from pipeline.spec import Refusal, digest
 from pipeline.tars import SAMPLES, Sample, write_split
+from pipeline.unusable import refuse_unusable
 
 
 def shard(
@@ -43,6 +43,7 @@ def shard(
     progress: Callable[[Iterable[Item]], Iterable[Item]] = iter,
     most: int = SAMPLES,
     workers: int = 1,
+    editable: bool = True,
 ) -> tuple[DataCard, Ledger]:
     """Write a data set as shards, card, index, ledger and example picture into ``folder``, which exists and is empty.
 
@@ -54,29 +55,28 @@ def shard(
         progress: wraps the raw files as they pass.
         most: pictures in a shard.
         workers: processes that decode.
+        editable: whether a user wrote the spec, so that a remedy may name its keys.
 
     Raises:
-        Refusal: the raw data cannot be used as a whole, or breaks the spec's ledger rules; one line says why.
+        Unsharded: the raw data cannot be used as a whole, or breaks the spec's ledger rules; one line says why, names
+            the first files that were refused, and the ledger goes with it.
     """
     ledger = Ledger()
     spool_path, facts_path = folder / "spool.partial", folder / "facts.partial"
-    with spool_path.open("w+b") as spool:
+    with accounted(ledger), spool_path.open("w+b") as spool:
         with facts_path.open("wb") as measured:
             rows = list(keep(spec, progress(spec.records(raw)), spool, measured, ledger, workers))
         spool.flush()
         facts = np.fromfile(facts_path, facts_type(spec.input.channels))
         facts_path.unlink()
-        ledger.kept = len(rows)
+        ledger.notes += oddities(ledger.odd, spec.input.word)
         ledger.held(spec.ledger, name)
         splits = _sides(spec, rows, facts)
         rows = _without_copies(spec, name, rows, splits, facts, ledger)
-        _refuse_unusable(name, rows, ledger)
+        refuse_unusable(spec, name, rows, facts["digest"][[row.fact for row in rows]], editable)
         rows.sort(key=lambda row: (_hash(f"order/{row.name}"), row.name))
         kinds = spec.columns()
-        columns = {
-            label: counted_column(name, label, kind, rows, position)
-            for position, (label, kind) in enumerate(kinds.items())
-        }
+        columns = {label: counted_column(kind, rows, position) for position, (label, kind) in enumerate(kinds.items())}
         group = _group(spec, name, rows, ledger)
         ledger.notes += notable([row.name for row in rows], columns)
         shards: list[ShardFile] = []
@@ -174,20 +174,6 @@ def _group(spec: DataSpec, name: str, rows: list[Row], ledger: Ledger) -> Groupe
             raise Refusal(f"data set {name}: {told}; or set ledger.strict: false")
         ledger.notes.append(told)
     return found
-
-
-def _refuse_unusable(name: str, rows: list[Row], ledger: Ledger) -> None:
-    counts = Counter(row.split for row in rows)
-    if not rows:
-        fault = "no sample is left; see that the raw path in specs/index.yaml is the right one"
-    elif counts["train"] < 2:
-        fault = f"{counts['train']} sample(s) to train on, at least 2 are needed; add samples, or lower split.test"
-    elif not counts["test"]:
-        fault = "the test split is empty; raise split.test or add samples"
-    else:
-        return
-    first = f": {ledger.first()}" if ledger.counted() else ""
-    raise Refusal(f"data set {name}: {fault} ({ledger.summary()}{first})")
 
 
 def _samples(rows: list[Row], facts: npt.NDArray[Any], spool: BinaryIO, labels: Iterable[str]) -> Iterator[Sample]:

@@ -35,6 +35,7 @@ from pipeline.spec import Fault, Rule, Spec, SpecError, nearest, read_spec, read
 from pipeline.training_section import Training, ungrouped
 from pipeline.views import FACTORS, Window, codes, factor, holds_window, misfit
 from pipeline.views.code_laws import broken_law
+from pipeline.views.factors import OF_MODALITY
 from pipeline.views.roles import MultiCrop
 
 
@@ -113,10 +114,8 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
     classes = [name for name, kind in columns.items() if kind == "class"]
     for number, name in enumerate(space.preserves):
         if factor(name) is None and name not in columns:
-            yield (
-                f"space.preserves[{number}]",
-                f"neither a factor nor a label column; {nearest(name, [*FACTORS, *columns])}",
-            )
+            known = nearest(name, [*OF_MODALITY.get(modality(canvas.size), FACTORS), *columns])
+            yield f"space.preserves[{number}]", f"neither a factor nor a label column; {known}"
     for path, invariance in space.placed():
         local = isinstance(space.views, MultiCrop) and path != "views.global_crop"
         sizes = {role.of(canvas.size) for role in space.roles()[: 2 if local else 1]}
@@ -161,10 +160,10 @@ def together(specification: Specification, data: DataSpec) -> Iterator[Rule]:
         if name not in space.preserves:
             yield f"audit.{path}", f"{name} is not preserved; {nearest(name, space.preserves)}"
     used, _ = controls(space.declared(), canvas)
-    known = [*transformations(space.declared()), *used]
+    moves = [*transformations(space.declared()), *used]
     for path, name in specification.audit.transformations():
-        if name not in known:
-            yield f"audit.{path}", f"{name} is neither declared nor a control; {nearest(name, known)}"
+        if name not in moves:
+            yield f"audit.{path}", f"{name} is neither declared nor a control; {nearest(name, moves)}"
 
 
 def _misplaced_windows(space: LatentSpace) -> Iterator[Rule]:

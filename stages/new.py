@@ -25,6 +25,7 @@ from pipeline.series import Series
 from pipeline.sources import Record
 from pipeline.spec import Refusal, SpecError, nearest, read_spec, read_yaml
 from pipeline.specification import data_file_of, faults_of, user_files
+from pipeline.unusable import LEAST, too_few
 from stages import SPECS, run
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -102,6 +103,8 @@ def _seen(name: str, path: str) -> _Start:
         canvas = f"series of {seen.canvas.steps} steps, {seen.canvas.channels} channel(s)"
     labels = ", ".join([*kept_columns(seen), *(f"{name} (numbers)" for name in number_columns(seen))]) or "none"
     said = [f"found {seen.words}: {counted(seen)}; {canvas}; labels: {labels}", *seen.remarks, *left_out(seen)]
+    if seen.whole and 0 < seen.count < LEAST:
+        said.append(f"shard will refuse it: {too_few(seen.count, seen.source, seen.canvas.size)}")
     return _Start(files, name, str(seen.raw), said)
 
 

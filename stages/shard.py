@@ -1,7 +1,8 @@
 """shard: raw data to webdataset tars with card, index and ledger in work/shard/NAME.
 
 Reads specs/data/NAME.yaml and the raw path that specs/index.yaml gives it (the placeholder specs/none for embedded
-sources). The bytes written are a function of both.
+sources). The bytes written are a function of both. Where a data set is refused, work/logs/NAME/shard_ledger.json tells
+what became of its files.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from pathlib import Path
 from tqdm import tqdm
 
 from pipeline.data import DataSpec
+from pipeline.ledger import Unsharded
 from pipeline.machine import read_machine
 from pipeline.sharding import shard
 from pipeline.sources import Item
 from pipeline.sources.names import one_line
 from pipeline.spec import Fault, Refusal, SpecError, read_spec, read_yaml
-from stages import SPECS, output_folder, run, spec_path
+from stages import SPECS, WORK, output_folder, run, spec_path
 
 
 def main(arguments: list[str]) -> None:
@@ -34,11 +36,13 @@ def main(arguments: list[str]) -> None:
         return wrapped
 
     workers = read_machine().workers or cores()
+    left = WORK / "logs" / name / "shard_ledger.json"
     with output_folder("shard", name) as folder:
+        left.unlink(missing_ok=True)
         try:
             card, ledger = shard(spec, name, raw, folder, bar, workers=workers)
-        except Refusal as refusal:
-            raise Refusal(one_line(f"{path}: {refusal}")) from None
+        except Unsharded as refusal:
+            raise Refusal(one_line(f"{path}: {refusal.left(left)}")) from None
     counts = ", ".join(f"{count} {split}" for split, count in card.splits.items())
     print(f"shard {name}: {ledger.summary()} ({counts}, {len(card.shards)} shards)")
     if ledger.counted():

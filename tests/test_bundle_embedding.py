@@ -102,6 +102,8 @@ def test_every_file_is_kept_or_named_with_its_reason(inside: Call) -> None:
     code, lines = embed(inside, "bands.npy", "bands_v.npy")
     assert code == 1
     assert "no picture in it that could be embedded (kept 0 of 2; 2 refused: wrong channels" in lines[-1]
+    assert lines[-1].endswith("; bands_v.npy.ledger.json names all")
+    assert len(json.loads(Path("bands_v.npy.ledger.json").read_text())["files"]) == 2
 
 
 def test_archives_shards_and_arrays_are_read_as_they_are(inside: Call) -> None:

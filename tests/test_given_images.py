@@ -103,6 +103,29 @@ def test_numbers_of_a_table_beside_the_pictures_are_read_by_regression(place, ca
     assert {float(row["brightness"]) for row in lines_of("out/rows.csv")} == {round(each, 3) for each in brightness}
 
 
+def test_samples_that_cannot_be_audited_name_what_helps_and_what_was_refused(place, call: Call):  # noqa: F811
+    photographs(Path("raw"), 12)
+    for number in range(1, 12):
+        Path(f"raw/dark/{number:02d}.png").unlink()
+    Path("one").mkdir()
+    shutil.copy("raw/light/00.png", "one/a.png")
+    arguments = ["--encoder", "timm:test_resnet", "--weights", "none", "--size", "32", "--output", "out", "--samples"]
+    code, lines = call("audit", *arguments, "one")
+    assert (code, lines[-1]) == (
+        1,
+        "--samples one: only 1 sample, at least 3 are needed, 2 to train on and 1 to test; add samples",
+    )
+    Path("raw/dark/00.png").write_bytes(Path("raw/light/00.png").read_bytes()[:-60])
+    code, lines = call("audit", *arguments, "raw")
+    assert code == 1
+    assert "split." not in lines[-1]  # there is no spec
+    assert "add samples of another, or give the folder of this one alone (kept 12 of 15; " in lines[-1]
+    assert "dark/00.png (damaged picture" in lines[-1]
+    assert lines[-1].endswith("; out.ledger.json names all")
+    assert len(read("out.ledger.json")["files"]) == 3
+    assert not Path("out").exists()
+
+
 def test_own_weights_are_taken_and_others_refused(place, call: Call):  # noqa: F811
     import timm
     from safetensors.torch import save_file
@@ -284,4 +307,5 @@ def test_pictures_that_cannot_be_used_are_one_line(place, call: Call):  # noqa: 
         assert (code, len(lines)) == (1, 1), lines
         assert line in lines[0]
     shutil.rmtree("work/locks", ignore_errors=True)
-    assert [path for path in Path("work").rglob("*") if path.is_file()] == []
+    left = [path.name for path in Path("work").rglob("*") if path.is_file()]
+    assert left == ["timm-test_resnet-few.ledger.json"]  # of the one where samples and other files were found

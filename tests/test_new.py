@@ -115,6 +115,23 @@ def test_pictures_without_classes_are_unlabelled() -> None:
     assert (new("raw")["labels"], spec()["space"]["preserves"], spec()["probe"]["labels"]) == ([], [], [])
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_fewer_samples_than_any_split_can_part_are_told_at_once(count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(Path("raw"), {f"{number}.png": picture(number) for number in range(count)})
+    main(["mine", "--data", "raw"])
+    assert ("shard will refuse it: only" in capsys.readouterr().out) == (count < 3)
+
+
+@pytest.mark.parametrize("form", ["csv", "npy"])
+def test_one_long_series_is_to_be_cut(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    courses(form, 2)
+    main(["mine", "--data", "raw"])
+    line = (
+        "only 2 samples, at least 3 are needed, 2 to train on and 1 to test; every file is one sample: add some, or cut"
+    )
+    assert line in capsys.readouterr().out
+
+
 def test_folders_of_splits() -> None:
     fill(Path("raw/train"), classes())
     fill(Path("raw/val"), classes(12))

@@ -24,6 +24,7 @@ from sklearn.datasets import load_digits
 
 from pipeline.data import DataSpec
 from pipeline.images import encode_png
+from pipeline.ledger import Unsharded
 from pipeline.sharding import shard
 from pipeline.shards import DataCard, Shards
 from pipeline.spec import Refusal, parse
@@ -271,7 +272,7 @@ def test_number_columns_come_back_exactly(tmp_path: Path) -> None:
     [
         ({"cat/a.png": b"no", "dog/b.png": b""}, {}, "no sample is left"),
         ({}, {}, "no sample is left"),
-        ({"cat/a.png": flat(1)}, {}, "at least 2 are needed"),
+        ({"cat/a.png": flat(1)}, {}, "only 1 sample, at least 3 are needed, 2 to train on and 1 to test; add samples"),
         (
             {name: text for name, text in classes().items() if "cat" in name},
             {},
@@ -292,6 +293,67 @@ def test_an_empty_test_split_is_refused(tmp_path: Path) -> None:
     data = spec(source=archive().source.model_dump(mode="json"), split={"test": 0.001, "seed": 0})
     with pytest.raises(Refusal, match="the test split is empty"):
         written(data, tmp_path / "out", tmp_path)
+
+
+def test_a_file_that_was_refused_before_is_named_whatever_ends_sharding(tmp_path: Path) -> None:
+    pictures = {f"dog/{number}.png": noise(number) for number in range(12)}
+    lost, copy = {"cat/a.png": b"no"}, {"dog/copy.png": noise(0)}
+    refuse = {"strict": False, "budget": None, "repeated": "refuse"}
+    cases: list[tuple[dict[str, bytes], dict[str, Any], str]] = [
+        (pictures, {}, "only the one class 'dog' to train on; take it out of labels"),
+        (dict(list(pictures.items())[:2]), {}, "only 2 samples, at least 3 are needed"),
+        ({"dog/1.png": noise(1), "dog/2.png": noise(1), "dog/3.png": noise(1)}, {}, "all 3 samples are copies of one"),
+        (pictures, {"split": {"test": 1e-9, "seed": 0}}, "the test split is empty; raise split.test"),
+        (pictures, {"split": {"test": 1 - 1e-9, "seed": 0}}, "0 sample(s) to train on"),
+        ({**pictures, **copy}, {"ledger": refuse}, "1 exact copies, as dog/0.png = dog/copy.png"),
+        (pictures, {"ledger": {**refuse, "budget": 0.01}}, "1 of 13 files refused, above ledger.budget"),
+    ]
+    for number, (files, changes, line) in enumerate(cases):
+        tar_of(tmp_path / "train.tar", {**files, **lost})
+        data = spec(source=archive().source.model_dump(mode="json"), **{"split": {"test": 0.3, "seed": 0}, **changes})
+        with pytest.raises(Unsharded) as raised:
+            written(data, tmp_path / f"out{number}", tmp_path)
+        told = str(raised.value)
+        assert line in told
+        assert told.count("cat/a.png (not a picture: ") == 1, told
+        assert f"kept {len(files)} of {len(files) + 1}; 1 refused: not a picture: " in told or "1 of 13 files" in told
+        assert [(file.name, file.reason) for file in raised.value.ledger.refused] == [("cat/a.png", "not a picture")]
+        assert raised.value.ledger.kept == len(files)
+
+
+def test_a_source_that_ends_midway_says_what_was_refused_until_then(tmp_path: Path) -> None:
+    tar_of(tmp_path / "train.tar", {"cat/a.png": b"no", **classes(70)})
+
+    def broken(items: Any) -> Any:
+        yield from items  # 64 are judged at a time
+        raise Refusal("raw: it went away")
+
+    (tmp_path / "out").mkdir()
+    with pytest.raises(Unsharded, match=r"^raw: it went away \(kept 63 of 64; 1 refused: .*: cat/a.png"):
+        shard(archive(), "mine", tmp_path, tmp_path / "out", broken)
+
+
+def test_a_class_that_is_in_test_alone_has_a_remedy_that_helps(tmp_path: Path) -> None:
+    same = {f"cat/{number}.png": flat(9) for number in range(2)}
+    tar_of(tmp_path / "train.tar", {**same, **{f"dog/{number}.png": noise(number) for number in range(12)}})
+    source = archive().source.model_dump(mode="json")
+    found: dict[bool, str] = {}
+    for seed in range(20):
+        data = spec(source=source, split={"test": 0.4, "seed": seed})
+        try:
+            written(data, tmp_path / f"out{seed}", tmp_path)
+            found[True] = "another seed"
+        except Refusal as refusal:
+            found[False] = str(refusal)
+    assert set(found) == {True, False}  # what the line advises does help
+    assert found[False] == (
+        "data set mine: column 'label' has only the one class 'dog' to train on: all 2 sample(s) of 'cat' went to "
+        "test; take another split.seed, lower split.test, or add others (copies share a side)"
+    )
+    tar_of(tmp_path / "test.tar", {"cat/a.png": flat(1), "dog/b.png": flat(2)})
+    tar_of(tmp_path / "train.tar", {f"dog/{number}.png": noise(number) for number in range(3)})
+    with pytest.raises(Refusal, match="'cat' is in test alone; add samples of it to train"):
+        written(archive(test="test.tar"), tmp_path / "given", tmp_path)
 
 
 def cut_at_member(path: Path) -> None:
@@ -428,6 +490,15 @@ def test_what_sharding_refuses_names_the_data_spec(project: Path) -> None:
     line = faults(stage(project, "tiles"))
     assert line.startswith("specs/data/tiles.yaml: data set tiles: no sample is left; see that the raw path in")
     assert "a/page.jpg (not a picture" in line
+    left = Path("work") / "logs" / "tiles" / "shard_ledger.json"
+    assert line.endswith(f"; {left} names all")
+    ledger = json.loads((project / left).read_text())
+    assert ledger["refusal"] in line
+    assert (ledger["seen"], ledger["kept"], len(ledger["files"])) == (2, 0, 2)
+    for split in ("train", "test"):
+        tar_of(project / "rw" / f"{split}.tar", classes(8) | {"a/page.jpg": b"<html>"})
+    assert stage(project, "tiles").returncode == 0
+    assert not (project / left).exists()  # of a data set that is there now
 
 
 def faults(done: subprocess.CompletedProcess[str]) -> str:

@@ -54,6 +54,27 @@ def test_every_shipped_spec_survives_its_own_json() -> None:
         assert Specification.model_validate_json(spec.model_dump_json()) == spec
 
 
+@pytest.mark.parametrize(
+    ("name", "known", "others"),
+    [
+        ("spoken_digits", {"pitch", "onset", "digit", "speaker"}, {"hue", "chirality", "aspect", "channel_order"}),
+        ("pendulum", {"tempo", "channel_order", "label_gravity"}, {"hue", "chirality", "pitch", "room"}),
+        ("satellite", {"hue", "chirality", "label"}, {"pitch", "tempo", "polarity"}),
+    ],
+)
+def test_what_may_be_preserved_is_what_something_removes_of_such_data(
+    specs: Path, name: str, known: set[str], others: set[str]
+) -> None:
+    file = specs / "examples" / f"{name}.yaml"
+    content = YAML(typ="safe").load(file)
+    content["space"]["preserves"] = ["zzz"]
+    write(file, content)
+    (line,) = [str(fault) for fault in faults_of(file) if "space.preserves[0]" in str(fault)]
+    words = set(line.partition("known: ")[2].split(", "))
+    assert known <= words
+    assert not others & words
+
+
 NORMED = {"kind": "torchvision", "name": "resnet18", "small_stem": True}
 GRAYSCALE = [{"kind": "grayscale", "probability": 0.2}]
 

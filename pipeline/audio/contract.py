@@ -15,7 +15,7 @@ from pydantic import Field
 
 from pipeline.audio.decoding import Decoded, Sound, decode, judged, resampled
 from pipeline.audio.riff import encode_wave, whole_numbers
-from pipeline.samples import Extent, Taken, Values, Waveform, drawn
+from pipeline.samples import TENTH, Extent, Taken, Values, Waveform, drawn
 from pipeline.spec import Refusal, Rule, Spec
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ class Audio(Spec):
         extension = found.extension if stored is None else "wav"
         clip = self.fitted(values).astype(np.float64)
         moments = np.stack([clip.sum(axis=1), np.einsum("ij,ij->i", clip, clip)])
-        return Taken(extension, stored, (values.shape[1], found.rate), moments)
+        odd = tuple(self._odd(len(found.values), values.shape[1]))
+        return Taken(extension, stored, (values.shape[1], found.rate), moments, odd)
 
     def raw(self, content: bytes, array: bool) -> Sound:
         """A raw sound as a clip: (C, T) float32 in [-1, 1]. Raises Unreadable, Refusal."""
@@ -138,6 +139,16 @@ class Audio(Spec):
             return found, None, values
         stored = encode_wave(judged(resampled(values, found.rate, self.rate)), self.rate, found.wide)
         return found, stored, decode(stored).values
+
+    def _odd(self, channels: int, length: int) -> Iterator[str]:
+        """What was made up of a file of so many channels and samples at the clip's rate."""
+        if channels < self.channels:
+            yield f"of {channels} channel{'s' if channels > 1 else ''}, repeated into {self.channels} (input.channels)"
+        elif channels > self.channels > 1 and self.mix == "mean":
+            yield f"of {channels} channels, their mean in each of {self.channels} (input.mix)"
+        if length * TENTH < self.size.samples:
+            filled = "repeated to fill it" if self.shorter == "repeat" else "the rest is silence"
+            yield f"shorter than a tenth of input.seconds, {filled}"
 
     def _whole(self, content: bytes) -> Sound:
         return self._channels(decode(content).values)

@@ -155,7 +155,7 @@ def _judge_ogg(content: bytes) -> None:
 def resampled(values: Sound, rate: int, wanted: int) -> Sound:
     """Values (C, T) at another rate, by soxr's high-quality resampler (linear phase, aliases below -120 dB).
 
-    Source: R. Sibert, "The SoX Resampler library". Raises Unreadable where it would become too long.
+    Source: R. Sibert, "The SoX Resampler library". Raises Unreadable where it would become too long, or nothing.
     """
     if rate == wanted:
         return values
@@ -166,4 +166,6 @@ def resampled(values: Sound, rate: int, wanted: int) -> Sound:
     except ModuleNotFoundError:
         raise Refusal(NEEDED) from None
     made: Any = soxr.resample(np.ascontiguousarray(values.T), rate, wanted, quality="HQ")
+    if not len(made):
+        raise Unreadable("no sound", f"{values.shape[1]} sample(s) at {rate} Hz are none at {wanted} Hz")
     return np.ascontiguousarray(made.T.astype(np.float32))

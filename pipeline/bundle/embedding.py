@@ -119,7 +119,8 @@ def embed_input(bundle: Bundle, path: Path, output: Path, partial: Path, layer: 
     if not kept:
         shutil.rmtree(partial)  # parts of refusals alone
         told = f" ({one_line(ledger.summary())}: {one_line(ledger.first())})" if ledger.counted() else ""
-        raise Refusal(f"--input {path}: no {bundle.input.word} in it that could be embedded{told}")
+        refused = f"--input {path}: no {bundle.input.word} in it that could be embedded{told}"
+        raise Refusal(f"{refused}{ledger.left(ledger_of(output), refused)}")
     names = (name for file in stored for name in described_part(file)["names"])
     text = json.dumps(ledger.plain(), indent=1, ensure_ascii=False)
     ledger_of(output).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")

@@ -21,7 +21,7 @@ from pipeline.given.labels import read_labels
 from pipeline.given.measures import measure, probed, table
 from pipeline.given.output import writable, write_audit, written
 from pipeline.given.rows import Given, given
-from pipeline.ledger import Ledger
+from pipeline.ledger import Ledger, Unsharded
 from pipeline.sources.names import one_line
 from pipeline.spec import Refusal
 
@@ -62,7 +62,11 @@ def main(arguments: list[str]) -> None:
         else:
             from pipeline.given.encoded import audit_samples
 
-            space, drift = audit_samples(options, kind, folder)
+            try:
+                space, drift = audit_samples(options, kind, folder)
+            except Unsharded as refusal:
+                beside = output.with_name(f"{output.name}.ledger.json")
+                raise Refusal(one_line(refusal.left(beside))) from None
         _report(space, drift, output, kind != "embeddings", folder)
 
 

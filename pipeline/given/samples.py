@@ -22,7 +22,7 @@ from pipeline.data import DataSpec, HashSplit
 from pipeline.encoding import VIEW_EPOCH
 from pipeline.given.encoder import GivenEncoder
 from pipeline.images import Input
-from pipeline.ledger import Ledger
+from pipeline.ledger import Ledger, Unsharded
 from pipeline.loading import ViewLoader
 from pipeline.looking import look
 from pipeline.looking.recipe import kept_columns, number_columns
@@ -81,9 +81,10 @@ def sharded(
         labels=columns,
     )
     try:
-        _, ledger = shard(spec, samples.stem, seen.raw, folder, told, workers=workers)
-    except Refusal as refusal:
-        raise Refusal(str(refusal).replace(f"data set {samples.stem}", f"--samples {samples}")) from None
+        _, ledger = shard(spec, samples.stem, seen.raw, folder, told, workers=workers, editable=False)
+    except Unsharded as refusal:
+        text = str(refusal).replace(f"data set {samples.stem}", f"--samples {samples}")
+        raise Unsharded(text, refusal.ledger) from None
     labels = f"labels: {', '.join(columns)}" if columns else "no labels found"
     return Shards(folder), ledger, f"{seen.words}: {ledger.summary()}; {labels}"
 

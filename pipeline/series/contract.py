@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from pipeline.samples import Extent, Steps, Taken, Unreadable, Values, drawn
+from pipeline.samples import TENTH, Extent, Steps, Taken, Unreadable, Values, drawn
 from pipeline.series.decoding import decode
 from pipeline.series.narrowing import Numbers, narrowed
 from pipeline.spec import Refusal, Rule, Spec
@@ -71,7 +71,10 @@ class Series(Spec):
         np.save(buffer, values, allow_pickle=False)
         window = self.fitted(values).astype(np.float64)
         moments = np.stack([window.sum(axis=1), np.einsum("ij,ij->i", window, window)])
-        return Taken("npy", buffer.getvalue(), (values.shape[1], values.shape[0]), moments)
+        filled = "the last values held" if self.shorter == "hold" else "the rest is 0"
+        short = values.shape[1] * TENTH < self.steps
+        odd = (f"shorter than a tenth of input.steps, {filled}",) if short else ()
+        return Taken("npy", buffer.getvalue(), (values.shape[1], values.shape[0]), moments, odd)
 
     def raw(self, content: bytes, array: bool) -> Numbers:
         """A raw file as a series: (C, T) float32. Raises Unreadable, Refusal."""

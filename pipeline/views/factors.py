@@ -40,6 +40,13 @@ OF_WAVES: dict[str, str] = {
 MEANINGS: dict[str, str] = {**OF_PICTURES, **OF_WAVES}
 """Every factor, with its meaning."""
 
+OF_MODALITY: dict[str, frozenset[str]] = {
+    "image": frozenset(OF_PICTURES),
+    "audio": frozenset(OF_WAVES) - {"time_order", "channel_order"} | {"occlusion", "noise"},
+    "series": frozenset(OF_WAVES) - {"pitch", "timbre", "room"} | {"occlusion", "spectrum", "noise"},
+}
+"""Those that something declared of a modality removes."""
+
 FACTORS: frozenset[str] = frozenset(MEANINGS)
 """The names of all factors that invariances remove."""
 

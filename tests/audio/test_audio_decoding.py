@@ -15,9 +15,11 @@ import pytest
 import torch
 
 from pipeline.audio import Audio, decode
+from pipeline.data import DataSpec
 from pipeline.keys import Keys
 from pipeline.samples import Unreadable
-from pipeline.spec import Refusal
+from pipeline.sharding import shard
+from pipeline.spec import Refusal, parse
 from pipeline.views import Window, draw_view
 
 soundfile = pytest.importorskip("soundfile", reason="needs soundfile")
@@ -199,6 +201,49 @@ def test_channels_become_those_of_the_contract_by_its_rule() -> None:
     np.testing.assert_allclose(kept, np.stack([left, right]), atol=1e-4)
     twice = clip(written(left), contract(channels=2))
     np.testing.assert_allclose(twice, np.stack([left, left]), atol=1e-4)
+
+
+def test_what_was_made_up_of_a_file_is_odd() -> None:
+    def odd(values: np.ndarray, **changes: Any) -> tuple[str, ...]:
+        return contract(**changes).take(written(values), False).odd
+
+    two, four = np.stack([tone()] * 2, axis=1), np.stack([tone()] * 4, axis=1)
+    assert odd(tone()) == odd(two) == odd(two, channels=2) == odd(four, channels=3, mix="first") == ()
+    assert odd(tone(), channels=3) == ("of 1 channel, repeated into 3 (input.channels)",)
+    assert odd(two, channels=3) == ("of 2 channels, repeated into 3 (input.channels)",)
+    assert odd(four, channels=3) == ("of 4 channels, their mean in each of 3 (input.mix)",)
+    assert odd(tone()[:400]) == ()  # a tenth
+    assert odd(tone()[:399]) == ("shorter than a tenth of input.seconds, the rest is silence",)
+    assert odd(tone()[:1], shorter="repeat") == ("shorter than a tenth of input.seconds, repeated to fill it",)
+
+
+def test_what_is_odd_is_noted_with_its_count(tmp_path: Path) -> None:
+    for number in range(12):
+        values = tone(hertz=200 + number) if number < 9 else np.array([0.1 * number - 0.5])
+        (tmp_path / "raw").mkdir(exist_ok=True)
+        (tmp_path / "raw" / f"{number:02}.wav").write_bytes(written(values))
+    source = {"kind": "folder", "train": None, "test": None, "classes": None}
+    plain = {"source": source, "input": contract(channels=3).model_dump(), "split": {"test": 0.3, "seed": 0}}
+    notes = []
+    for workers in (1, 2):
+        folder = tmp_path / f"out{workers}"
+        folder.mkdir()
+        data = parse({**plain, "labels": []}, DataSpec, "data.yaml")
+        notes.append(shard(data, "mine", tmp_path / "raw", folder, workers=workers)[1].notes)
+    assert (
+        notes[0]
+        == notes[1]
+        == [
+            "12 clips of 1 channel, repeated into 3 (input.channels), as 00.wav",
+            "3 clips shorter than a tenth of input.seconds, the rest is silence, as 09.wav",
+        ]
+    )
+
+
+def test_a_sound_of_which_the_new_rate_keeps_nothing_is_none() -> None:
+    pytest.importorskip("soxr", reason="needs soxr")
+    with pytest.raises(Unreadable, match=r"no sound \(1 sample\(s\) at 44100 Hz are none at 8000 Hz"):
+        clip(written(np.array([0.5]), rate=44_100))
 
 
 @pytest.mark.parametrize("rate", [44_100, 16_000, 11_025, 48_000, 4_000])

@@ -222,6 +222,15 @@ def test_what_is_no_series_says_why(raw: bytes, reason: str) -> None:
         contract().take(raw, False)
 
 
+def test_a_series_of_a_few_steps_is_odd() -> None:
+    def odd(steps: int, **changes: Any) -> tuple[str, ...]:
+        return contract(steps=30, **changes).take(npy(np.ones((steps, 2))), False).odd
+
+    assert odd(3) == ()
+    assert odd(2) == ("shorter than a tenth of input.steps, the last values held",)
+    assert odd(1, shorter="zero") == ("shorter than a tenth of input.steps, the rest is 0",)
+
+
 def test_other_channels_are_refused_with_the_remedy() -> None:
     with pytest.raises(Refusal, match=r"series of 2 channels: input.channels is 3; name them in input.names"):
         contract(channels=3).take(npy(VALUES), False)

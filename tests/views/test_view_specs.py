@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pipeline.spec import Spec, SpecError, parse
-from pipeline.views import FACTORS, MEANINGS, SYNONYMS, Invariance, factor
+from pipeline.views import FACTORS, MEANINGS, OF_MODALITY, SYNONYMS, Invariance, factor
+from pipeline.views.factors import OF_MODALITY as FACTORS_OF
 
 
 class Holder(Spec):
@@ -66,6 +67,17 @@ def test_names_of_label_columns_are_found_among_the_factors() -> None:
     assert factor("background_texture") == "texture"
     assert factor("Background Texture") == "texture"
     assert factor("position_x") == "position"
+
+
+@pytest.mark.parametrize("modality", ["image", "audio", "series"])
+def test_the_factors_of_a_modality_are_those_that_something_declared_of_it_removes(modality: str) -> None:
+    removed: set[str] = set()
+    for kind in OF_MODALITY[modality]:
+        needed = {"Affine": {"degrees": 5, "pixels": 1, "scale": (0.9, 1.1), "shear": 5}}
+        needed["ColorJitter"] = dict.fromkeys(("brightness", "contrast", "saturation", "hue"), 0.1)
+        of_all = kind.removes  # type: ignore[attr-defined]
+        removed |= of_all if isinstance(of_all, frozenset) else kind(**needed.get(kind.__name__, {})).removes
+    assert removed == FACTORS_OF[modality]
 
 
 def test_the_words_for_factors_are_consistent() -> None:
