@@ -13,7 +13,7 @@ from scipy.io import wavfile
 from pipeline.audio import Audio
 from pipeline.images import Input, encode_png
 from pipeline.looking import look
-from pipeline.looking.series import rate_of
+from pipeline.looking.clocks import rate_of
 from pipeline.series import Series
 from pipeline.spec import Refusal
 
@@ -168,3 +168,19 @@ def test_the_rate_of_a_long_table_is_that_of_its_time(tmp_path: Path) -> None:
 )
 def test_a_rate_is_a_whole_number_or_not_guessed(step: float, rate: int) -> None:
     assert rate_of([("t", step)])[0] == rate
+
+
+@pytest.mark.parametrize("offset", [2**40, 2**62])
+def test_what_float32_would_lose_of_a_long_table_is_told(tmp_path: Path, offset: int) -> None:
+    rows = [f"{episode},{step},{offset + step},{RANDOM.normal()}" for episode in range(6) for step in range(20)]
+    (tmp_path / "t.csv").write_text("\n".join(["episode,t,x,y", *rows]))
+    told = "; ".join(look(tmp_path).remarks)
+    assert "of 6 episodes that were tried 6 would be refused: lost in float32 (" in told
+    assert "x" in told.partition("lost in float32")[2].partition("subtract an offset")[0]
+
+
+def test_decimal_commas_of_a_long_table_are_told(tmp_path: Path) -> None:
+    rows = [f"{episode};{step};{step},5" for episode in range(6) for step in range(9)]
+    (tmp_path / "t.csv").write_text("\n".join(["episode;t;x", *rows]))
+    with pytest.raises(Refusal, match="'0,5' has a decimal comma, write numbers with a point"):
+        look(tmp_path)

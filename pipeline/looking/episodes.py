@@ -7,17 +7,21 @@ twice. What does not change within an episode is a label; what does, and is a nu
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline.looking.sample import Seen
-from pipeline.looking.series import CLOCKS, EPISODES, clock_of, is_number, rate_of, window
+from pipeline.looking.clocks import CLOCKS, EPISODES, clock_of, is_number, rate_of
+from pipeline.looking.sample import TRIED, Seen
+from pipeline.looking.series import window
 from pipeline.looking.tables import COUNTED, GROUPS, SPLITS, kind_of, splits
+from pipeline.samples import Unreadable
 from pipeline.series import Series
 from pipeline.series.decoding import DECIMAL_COMMA
+from pipeline.series.narrowing import cells, narrowed
 from pipeline.sources import Episodes
 from pipeline.sources.manifest import header_of, rows_of
 from pipeline.sources.steps import Table, times_of
@@ -86,6 +90,7 @@ def long_table(path: Path, raw: Path) -> Seen:
         *([f"left out: {', '.join(others)}"] if others else []),
         *(["steps of time are uneven; resample the episodes where the pace matters"] if uneven is None else []),
         *pace,
+        *_lost(list(parts.values())[:TRIED], [name for name in channels if not isinstance(rows[0][name], list)]),
         *about,
         *left,
     ]
@@ -94,6 +99,21 @@ def long_table(path: Path, raw: Path) -> Seen:
     seen.train = len(names) if split is None else round(len(names) * sum(map("train".__eq__, sides)) / len(sides))
     seen.group = next((name for name in source.classes if name.lower() in GROUPS), None)
     return seen
+
+
+def _lost(parts: Sequence[Sequence[Row]], channels: Sequence[str]) -> Iterator[str]:
+    """What would be refused of some episodes, since float32 cannot hold it."""
+    reasons = Counter[str]()
+    for part in parts:
+        try:
+            values = np.array([cells([str(row[name]) for row in part], name) for name in channels])
+            if np.isfinite(values).all():
+                narrowed(values, channels.__getitem__)
+        except Unreadable as fault:
+            reasons[str(fault)] += 1
+    if reasons:
+        told = f"of {len(parts)} episodes that were tried {reasons.total()} would be refused"
+        yield f"{told}: {reasons.most_common(1)[0][0]}"
 
 
 def _columns(rows: Sequence[Row], known: Sequence[str]) -> tuple[str, str] | None:
