@@ -56,6 +56,10 @@ def several(word: str) -> str:
     return word if word.endswith("s") else f"{word}s"
 
 
+ANYTHING = "pictures, sounds or series"
+"""What is looked for where it is not known yet what the samples are."""
+
+
 def drawn(pictures: Callable[[Tensor], Tensor], sample: Values) -> npt.NDArray[np.uint8]:
     """What one sample S looks like, by what says it of a batch (N, *S) in [0, 1]: (C', H', W')."""
     import torch

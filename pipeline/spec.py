@@ -112,7 +112,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word.lower(), [name.lower() for name in names], n=1, cutoff=0.6)
     if close:
         return f"did you mean '{next(name for name in names if name.lower() == close[0])}'?"
-    return f"known: {', '.join(names)}" if names else "nothing is known here"
+    return f"known: {', '.join(names)}" if names else "none is there"
 
 
 def read_yaml(path: Path, may_be_empty: bool = False) -> dict[str, Any]:

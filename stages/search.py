@@ -1,4 +1,4 @@
-"""The pictures most similar to one: ``python -m stages.search --bundle PATH --vectors FILE --query PICTURE``.
+"""The samples most similar to one: ``python -m stages.search --bundle PATH --vectors FILE --query SAMPLE``.
 
 FILE is what ``python -m stages.embed --bundle`` wrote. Exact; with --index FOLDER by a FAISS index, which is written
 there first where it is not (its recall against exact search is printed). --picture FILE.png shows what was found. No
@@ -31,21 +31,25 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument("--bundle", required=True, help="the bundle that made the vectors")
     parser.add_argument("--vectors", required=True, type=Path, help="what stages.embed --bundle wrote")
-    parser.add_argument("--query", required=True, type=Path, help="a picture, or a name in the vectors")
+    parser.add_argument("--query", required=True, type=Path, help="a sample's file, or a name in the vectors")
     parser.add_argument("-k", type=int, default=10, help="how many (default: 10)")
     parser.add_argument("--index", type=Path, help="a folder of a FAISS index; written where it is not there")
-    parser.add_argument("--picture", type=Path, help="a PNG of what was found")
+    parser.add_argument("--picture", type=Path, help="FILE.png: what was found, drawn; its folders are made")
     given = parser.parse_args(arguments)
+    if given.picture is not None:
+        _drawable(given.picture)
     bundle, gallery = load(given.bundle), read_vectors(given.vectors)
     source = Path(described_vectors(given.vectors)["input"]).expanduser()
-    own = [row for row, name in enumerate(gallery.names or ()) if _same(source / name, name, given.query)]
+    own = [row for row, name in enumerate(gallery.names or ()) if _same(source, name, given.query)]
     if not given.query.exists() and not own:
-        remedy = "give the path of a picture, or a name as it stands in them"
+        remedy = f"give the path of a {bundle.input.word}, or a name as it stands in them"
         raise Refusal(f"--query {given.query}: no such file, and no name in {given.vectors}; {remedy}")
     query = bundle.embed([given.query]) if given.query.exists() else gallery[own[0]]
     k = given.k + len(own)  # the query itself is none of the answers
     if given.k < 1 or k > len(gallery):
         others = len(gallery) - len(own)
+        if not others:
+            raise Refusal(f"{given.vectors}: holds the query alone, so there is nothing to find; embed more beside it")
         raise Refusal(f"search: -k {given.k} of {others} other vectors in {given.vectors}; between 1 and {others}")
     rows, similar = _found(bundle, gallery, query, k, given.index)
     answers = [(row, value) for row, value in zip(rows, similar, strict=True) if row not in own][: given.k]
@@ -78,18 +82,29 @@ def _found(
     return rows[0].tolist(), similar[0].tolist()
 
 
-def _same(file: Path, name: str, query: Path) -> bool:
-    """Whether the query is the picture that a row of the vectors was made of."""
+def _drawable(picture: Path) -> None:
+    """Refuse a place where no PNG can be written, before anything runs."""
+    if picture.suffix.lower() != ".png":
+        raise Refusal(f"--picture {picture}: must end in .png")
+    if picture.is_dir():
+        raise Refusal(f"--picture {picture}: is a folder; name a file in it, as {picture / 'near.png'}")
+    above = next(folder for folder in picture.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise Refusal(f"--picture {picture}: {above} is a file, so nothing can be written below it; name another place")
+
+
+def _same(source: Path, name: str, query: Path) -> bool:
+    """Whether the query is the sample that a row of the vectors was made of."""
     if not query.exists():
         return name == str(query)
     try:
-        return file.samefile(query)
+        return (source if source.is_file() and source.name == name else source / name).samefile(query)
     except OSError:
         return False
 
 
 def _draw(bundle: Bundle, query: Path, answers: list[tuple[str, float]], source: Path, picture: Path) -> None:
-    """A contact sheet: the query, then what was found. Raises Refusal where the pictures have gone."""
+    """A contact sheet: the query, then what was found. Raises Refusal where the samples have gone."""
     wanted = {name for name, _ in answers} | (set() if query.exists() else {str(query)})
     pictures: dict[str, Pixels] = {}
     for item in items(source):

@@ -203,7 +203,14 @@ def test_several_processes_give_the_same_bytes_as_one(inside: Call, monkeypatch:
             ("--bundle", "b", "--input", "empty", "--output", "v.npy"),
             "--input empty: no picture in it that could be emb",
         ),
-        (("--bundle", "b", "--input", "b/card.json", "--output", "v.npy"), "b/card.json: neither a folder, an"),
+        (
+            ("--bundle", "b", "--input", "b/card.json", "--output", "v.npy"),
+            "--input b/card.json: no picture in it that could be embedded (kept 0 of 1; 1 refused: ",
+        ),
+        (
+            ("--bundle", "b", "--input", "junk.tar", "--output", "v.npy"),
+            "junk.tar: not a tar, tar.gz or zip, or damaged from its start (",
+        ),
         (("--bundle", "b", "--input", "pictures", "--output", "v.csv"), "--output v.csv: must end in .parquet or .npy"),
         (
             ("--bundle", "b", "--input", "pictures", "--output", "old.npy"),
@@ -214,12 +221,30 @@ def test_several_processes_give_the_same_bytes_as_one(inside: Call, monkeypatch:
 def test_bad_input_is_one_line_and_leaves_nothing(inside: Call, arguments: tuple[str, ...], line: str) -> None:
     Path("empty").mkdir()
     Path("old.npy").write_bytes(b"mine")
+    Path("junk.tar").write_bytes(b"junk" * 999)
     before = set(Path().rglob("*"))
     code, lines = inside("embed", *arguments)
     assert (code, len(lines)) == (1, 1)
     assert lines[0].startswith(line)
+    assert lines[0].count("junk.tar") < 2
     assert set(Path().rglob("*")) == before
     assert Path("old.npy").read_bytes() == b"mine"
+
+
+def test_one_file_alone_is_embedded_as_in_its_folder(inside: Call) -> None:
+    assert embed(inside, "pictures", "all.npy")[0] == 0
+    every = read_vectors("all.npy")
+    file = sorted(path for path in Path("pictures").rglob("*.png") if path.is_file())[0]
+    assert embed(inside, str(file), "one.npy") == (0, ["embed one.npy: kept 1 of 1"])
+    one = read_vectors("one.npy")
+    assert one.names == (file.name,)
+    assert every.names is not None
+    row = every.names.index(str(file.relative_to("pictures")))
+    np.testing.assert_allclose(one[0], every[row], atol=1e-6)
+    options = ("--bundle", "b", "--vectors", "one.npy", "--query")
+    told = "one.npy: holds the query alone, so there is nothing to find; embed more beside it"
+    for query in (str(file), file.name):
+        assert inside("search", *options, query) == (1, [told])
 
 
 def test_a_bundle_without_a_projection_has_no_z_to_write(inside: Call) -> None:

@@ -151,12 +151,22 @@ def test_an_index_of_every_metric_agrees_with_exact_search(tmp_path: Path, metri
         (("-k", "0"), "search: -k 0 of 39 other vectors in v.npy"),
         (("--index", "b"), "b: no index ("),
         (("--vectors", "w.npy"), "w.npy: no such file; did you mean 'v.npy'?"),
+        (
+            ("--vectors", "none/w.npy"),
+            "none/w.npy: no such file; give the file that python -m stages.embed --bundle wrote",
+        ),
         (("--query", "pictures"), "pictures: is a directory"),
+        (("--picture", "near.txt"), "--picture near.txt: must end in .png"),
+        (("--picture", "near"), "--picture near: must end in .png"),
+        (("--picture", "pictures"), "--picture pictures: must end in .png"),
+        (("--picture", "folder.png"), "--picture folder.png: is a folder; name a file in it, as folder.png/near.png"),
+        (("--picture", "v.npy/below/near.png"), "--picture v.npy/below/near.png: "),
         (("--bundle", "other"), "vectors of another space ("),
     ],
 )
 def test_a_search_that_cannot_be_is_one_line(embedded: Call, arguments: tuple[str, ...], line: str) -> None:
     bundled(Path("other"), card(seed=4))
+    Path("folder.png").mkdir()
     code, lines = search(embedded, *arguments)
     assert (code, len(lines)) == (1, 1)
     assert lines[0].startswith(line)

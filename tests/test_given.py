@@ -168,7 +168,7 @@ def test_a_table_is_joined_to_pictures_by_name_in_any_order(tmp_path):
     labels = read_labels(tmp_path / "y.csv", None, "")
     names = ["x/a.png", "x/b.png", "x/c.png", "p/same.png", "q/same.png"]
     assert matched(labels, names) == {"kind": ["cat", "dog", "", "", "cat"]}
-    with pytest.raises(Refusal, match="names none of the 1 pictures"):
+    with pytest.raises(Refusal, match="names none of the 1 samples"):
         matched(labels, ["z.png"])
     (tmp_path / "z.csv").write_text("cat\ndog\n")
     with pytest.raises(Refusal, match="have no names"):

@@ -298,7 +298,7 @@ def test_pictures_that_cannot_be_used_are_one_line(place, call: Call):  # noqa: 
     arguments = ["--encoder", "timm:test_resnet", "--weights", "none", "--size", "32", "--samples"]
     for images, line in (
         ("nowhere", "--samples nowhere: no such path"),
-        ("empty", "--samples empty: an empty folder"),
+        ("empty", "--samples empty: an empty folder; give the one that holds the pictures"),
         ("texts", "no picture among 5 files"),
         ("few", "--samples few: "),
         ("sounds", "--samples sounds: holds no pictures, which timm:test_resnet reads"),

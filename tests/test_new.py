@@ -278,14 +278,14 @@ def test_pictures_of_wide_pixels_get_a_range() -> None:
     ("path", "line"),
     [
         ("gone", "--data gone: no such path"),
-        ("raw", "--data raw: an empty folder"),
+        ("raw", "--data raw: an empty folder; give the one that holds the pictures, sounds or series"),
         ("text", "no sample among 1 files looked at: nothing that is read (text; read are pictures, sounds (wav"),
         ("damaged", "no sample among 1 files looked at: not a picture (none of"),
         ("one.png", "--data one.png: a single file; give a folder"),
         ("junk.npz", "no array of pictures"),
         ("hidden", "--data hidden: an empty folder"),
         ("many", "3 archives"),
-        ("empty.tar", "no file in it could be a picture"),
+        ("empty.tar", "no file in it could be one of pictures, sounds or series; give the folder that holds them"),
         ("no.tar", "no.tar: not a tar, tar.gz or zip"),
     ],
 )

@@ -16,12 +16,13 @@ import pytest
 from ruamel.yaml import YAML
 from small import CHECK, ROOT, SPACE, TRAINING, run_stages, whole
 
-from pipeline.bundle import load
+from pipeline.bundle import embedding, load
 from pipeline.bundle.comparing import compare_bundles
 from pipeline.given import command as given_command
 from pipeline.shard_names import Names
 from pipeline.shards import Shards
 from pipeline.spec import Refusal
+from stages import search
 
 pytestmark = pytest.mark.slow
 soundfile = pytest.importorskip("soundfile", reason="needs soundfile")
@@ -245,6 +246,10 @@ def test_a_bundle_is_audited_on_files_of_its_own_modality(
     assert (ledger["kept"], ledger["seen"]) == (120, 120 + sum(ledger["refused"].values()))
     count = Shards(root / "work/shard" / name).card.splits["test"]
     assert f"the card's reference of {count} test {several}" in told
+    judged = [line for line in told.splitlines() if line.startswith("drift ")]
+    assert len(judged) > 4
+    assert not [line for line in judged if line.endswith("; drifted")], "of the very files that it was trained on"
+    assert "outliers (all 120 rows in order of their distance from others" in told
     rows = list(csv.DictReader((out / "rows.csv").read_text().splitlines()))
     some = np.random.default_rng(0).permutation(len(rows))[:5]
     known = load(root / "work/export" / name).embed([root / name / rows[row]["name"] for row in some])
@@ -260,6 +265,24 @@ def test_a_bundle_is_audited_on_files_of_its_own_modality(
     else:
         assert alignment > 0, "two windows of each series"
         assert {row["label"] for row in json.loads((out / "figures.json").read_text())["rows"]} == {"label"}
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize(("name", "word", "several"), [("tones", "clip", "clips"), ("courses", "series", "series")])
+def test_it_is_said_in_the_words_of_the_modality(
+    root: Path, audited: Audited, tmp_path: Path, name: str, word: str, several: str
+) -> None:
+    (root / "none").mkdir(exist_ok=True)
+    with pytest.raises(Refusal, match=f"--samples none: an empty folder; give the one that holds the {several}$"):
+        audited(name, "none")
+    (file,) = [path for path in sorted((root / name).rglob("*.*")) if path.suffix in (".wav", ".npz")][:1]
+    place = tmp_path / "one.npy"
+    embedding.main(["--bundle", f"work/export/{name}", "--input", str(file), "--output", str(place)])
+    known = load(root / "work/export" / name).embed([file])
+    np.testing.assert_allclose(np.load(place), np.asarray(known), atol=1e-6)
+    with pytest.raises(Refusal, match=f"give the path of a {word}, or a name as it stands in them"):
+        search.main(["--bundle", f"work/export/{name}", "--vectors", str(place), "--query", "typo"])
+    assert 'alt="Picture' not in (root / "work/report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("one_thread")

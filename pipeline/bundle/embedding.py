@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> None:
         "--input",
         required=True,
         type=Path,
-        help="a folder, an archive, shards, arrays (.npy, .npz), or a table of series",
+        help="a folder, an archive, shards, arrays (.npy, .npz), a table of series, or one file",
     )
     parser.add_argument("--output", required=True, type=Path, help="vectors.parquet or vectors.npy")
     parser.add_argument("--layer", choices=("h", "z"), default="h", help="z: where the loss acted (default: h)")

@@ -1,4 +1,4 @@
-"""Everything that lies at a path, as inputs of an encoder: a folder at any depth, archives, shards, arrays, or a table.
+"""Everything that lies at a path, as inputs of an encoder: folders, archives, shards, arrays, a table, or one file.
 
 Every file is told of: a record, or why it is none. Archives that lie in a folder are opened where they lie; of the
 pipeline's own shards, and of webdataset shards, the pictures are the records, and their descriptions are none.
@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
-from pipeline.looking import PACKED, look
+from pipeline.looking import PACKED, is_archive, look
 from pipeline.looking.episodes import long_table
 from pipeline.looking.tables import TABLES
 from pipeline.modalities import Modality
 from pipeline.series import Series
 from pipeline.sources import Episodes, Item, Note, Record, Refused
 from pipeline.sources.archive import members
+from pipeline.sources.arrays import arrays_of
 from pipeline.sources.folder import walked
 from pipeline.sources.webdataset import LABELS, split_name
 from pipeline.spec import Refusal, nearest
@@ -36,7 +37,7 @@ def items(path: Path, contract: Modality | None = None) -> Iterator[Item]:
         contract: what the encoder reads; that of series names the columns of a table.
 
     Raises:
-        Refusal: no such path (the nearest is told), or a file that is neither archive nor arrays.
+        Refusal: no such path (the nearest is told), or an archive that cannot be read.
     """
     if path.is_dir():
         own = all((path / name).is_file() for name in OF_SHARDS[:2])
@@ -51,12 +52,19 @@ def items(path: Path, contract: Modality | None = None) -> Iterator[Item]:
         beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         remedy = nearest(path.name, beside)
         raise Refusal(f"{path}: no such file or folder" + (f"; {remedy}" if len(remedy) < 200 else ""))
-    elif path.suffix.lower() in (".npy", ".npz"):
+    elif path.suffix.lower() in (".npy", ".npz") and not _one_series(path, contract):
         yield from look(path).source.records(path)
     elif path.suffix.lower() in TABLES and isinstance(contract, Series):
         yield from _tabled(path, contract)
-    else:
+    elif is_archive(path):
         yield from _packed(path, "")
+    else:
+        yield Record(path.name, path)
+
+
+def _one_series(path: Path, contract: Modality | None) -> bool:
+    """Whether arrays hold one series (steps, channels), as a file of a folder does, not many samples."""
+    return isinstance(contract, Series) and all(len(shape) < 3 for shape, _ in arrays_of(path).values())
 
 
 def _tabled(path: Path, contract: Series) -> Iterator[Item]:
@@ -85,7 +93,8 @@ def _packed(path: Path, before: str) -> Iterator[Item]:
                 yield item
     except Refusal as refusal:
         if not before:
-            raise Refusal(f"{path}: neither a folder, an archive (tar, tar.gz, zip) nor arrays: {refusal}") from None
+            told = str(refusal).removeprefix(f"{path}: ")
+            raise Refusal(f"{path}: {told}; give a folder, a whole archive, arrays, or one sample's file") from None
         yield Refused(before.rstrip("/"), "not an archive", str(refusal))
     if beside:
         yield Note(

@@ -87,7 +87,8 @@ def read_vectors(file: str | Path) -> Vectors:
     path = Path(file)
     if not path.is_file():
         beside = [each.name for each in path.parent.glob("*") if each.suffix in FORMS] if path.parent.is_dir() else []
-        raise Refusal(f"{path}: no such file; {nearest(path.name, beside)}")
+        remedy = nearest(path.name, beside) if beside else "give the file that python -m stages.embed --bundle wrote"
+        raise Refusal(f"{path}: no such file; {remedy}")
     try:
         values, about, names = _read_parquet(path) if path.suffix == ".parquet" else _read_npy(path)
         return Vectors(values, str(about["identity"]), about["layer"], tuple(names))

@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from pipeline.curation.lists import LONGEST
 from pipeline.drift import Drift
 from pipeline.given import read_rows
 from pipeline.given.labels import read_labels
@@ -106,9 +107,17 @@ def _report(space: Given, drift: list[Drift], output: Path, made_here: bool, fol
         lists = write_audit(target, space, content, made_here)
     for line in (*table(report, figures, numbers), *(each.line() for each in drift)):
         print(one_line(line))
-    told = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in lists.items())
-    print(f"to look at: {told or 'nothing could be listed'} ({output / 'curation'})")
+    told = ", ".join(_listed(name, count, len(space.rows)) for name, count in lists.items())
+    print(f"to look at, the worst first: {told or 'nothing could be listed'} ({output / 'curation'})")
     print(f"audit {space.name}: {len(report.measures)} measures of {len(space.rows)} rows, in {output}")
+
+
+def _listed(name: str, count: int, rows: int) -> str:
+    """How long a list is; that of outliers is an order, which every sample has a place in."""
+    if name == "outliers":
+        of = f"all {rows}" if count == rows else f"{count} of {rows}"
+        return f"outliers ({of} rows in order of their distance from others, no verdict on any)"
+    return f"{name.replace('_', ' ')} {f'{count} or more' if count >= LONGEST else count}"
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -96,7 +96,7 @@ def matched(labels: Labels, names: list[str]) -> dict[str, list[str]]:
         found.append(place.get(_plain(name), place.get(_plain(end), -1) if ends[end] == 1 else -1))
     if all(row < 0 for row in found):
         near = nearest(names[0], labels.names[:1000])
-        raise Refusal(f"{labels.file}: names none of the {len(names)} pictures, as {names[0]}; {near}")
+        raise Refusal(f"{labels.file}: names none of the {len(names)} samples, as {names[0]}; {near}")
     return {column: ["" if row < 0 else texts[row] for row in found] for column, texts in labels.columns.items()}
 
 

@@ -16,7 +16,9 @@ from pipeline.looking.episodes import long_table
 from pipeline.looking.sample import Seen, measure, records
 from pipeline.looking.tables import TABLES, tables
 from pipeline.modalities import Modality
+from pipeline.samples import ANYTHING, several
 from pipeline.sources import Archive, Arrays, Folder, Record, TorchvisionSet, WebDataset
+from pipeline.sources.archive import OTHER
 from pipeline.sources.arrays import Part, arrays_of
 from pipeline.sources.names import hidden
 from pipeline.sources.webdataset import CLASS, LABELS, split_name
@@ -24,6 +26,8 @@ from pipeline.spec import Refusal
 
 TESTS, TRAINS = ("test", "val", "valid", "validation"), ("train", "training")
 PACKED = (".tar", ".tar.gz", ".tgz", ".zip")
+HEAD = 300
+"""Bytes of a file that tell whether it is an archive."""
 WORDS = (".md", ".txt", ".json", ".yaml", ".pdf", "readme", "license", "licence")
 """how files end that say something of the data and are none"""
 TORCHVISION = {
@@ -49,6 +53,9 @@ def look(path: Path, contract: Modality | None = None) -> Seen:
     path = path.expanduser()
     if not path.exists():
         raise Refusal(f"--data {path}: no such path")
+    wanted = ANYTHING if contract is None else several(contract.word)
+    if path.is_dir() and not any(not hidden(entry.name) for entry in path.iterdir()):
+        raise Refusal(f"--data {path}: an empty folder; give the one that holds the {wanted}")
     seen = _file(path) if path.is_file() else _folder(path)
     if seen.canvas is None:
         measure(seen, contract)
@@ -73,6 +80,17 @@ def look(path: Path, contract: Modality | None = None) -> Seen:
     return seen
 
 
+def is_archive(path: Path) -> bool:
+    """Whether a file is named or begins as an archive is, also one of a kind that is not read. Raises OSError."""
+    with path.open("rb") as file:
+        start = file.read(HEAD)
+    return _archive(path.name.lower(), start) or start.startswith(tuple(OTHER))
+
+
+def _archive(name: str, start: bytes) -> bool:
+    return name.endswith(PACKED) or start[:2] in (b"\x1f\x8b", b"PK") or start[257:262] == b"ustar"
+
+
 def _file(path: Path) -> Seen:
     name = path.name.lower()
     if name.endswith((".npz", ".npy")):
@@ -84,8 +102,8 @@ def _file(path: Path) -> Seen:
             return long_table(path, path)
         return seen if seen.table is not None and seen.table.manifest.file == path.name else long_table(path, path)
     with path.open("rb") as file:
-        start = file.read(300)
-    if not (name.endswith(PACKED) or start[:2] in (b"\x1f\x8b", b"PK") or start[257:262] == b"ustar"):
+        start = file.read(HEAD)
+    if not _archive(name, start):
         raise Refusal(f"--data {path}: a single file; give a folder, an archive (tar, tar.gz, zip), an npz or a table")
     shards = _sample_shards(path, path.name, None)
     if shards is not None:
@@ -96,7 +114,7 @@ def _file(path: Path) -> Seen:
 def _folder(path: Path) -> Seen:
     names = sorted(entry.name for entry in path.iterdir() if not hidden(entry.name))
     if not names:
-        raise Refusal(f"--data {path}: an empty folder; give the one that holds the pictures")
+        raise Refusal(f"--data {path}: an empty folder; give the one that holds the samples")
     for name, known in TORCHVISION.items():
         if name in names and (known in ("CIFAR10", "CIFAR100", "STL10", "SVHN") or (path / name / "raw").is_dir()):
             return Seen(path, TorchvisionSet(kind="torchvision", name=known), f"torchvision's {known}")  # type: ignore[arg-type]

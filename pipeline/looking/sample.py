@@ -17,6 +17,7 @@ from pipeline.looking.one import Pictured, looked
 from pipeline.looking.series import Measured, contract_of
 from pipeline.looking.tables import Table
 from pipeline.modalities import Modality
+from pipeline.samples import ANYTHING, several
 from pipeline.series import Series
 from pipeline.sources import Archive, Folder, Record, Refused, Source
 from pipeline.spec import Refusal
@@ -85,7 +86,8 @@ def measure(seen: Seen, contract: Modality | None = None) -> None:
             if len(kept) > 2 * DECODED:
                 kept, step = kept[::2], 2 * step
     if not seen.count:
-        raise Refusal(f"--data {seen.raw}: no file in it could be a picture; give the folder that holds the pictures")
+        wanted = ANYTHING if contract is None else several(contract.word)
+        raise Refusal(f"--data {seen.raw}: no file in it could be one of {wanted}; give the folder that holds them")
     seen.whole = seen.count < SAMPLE and time.monotonic() - started < SECONDS
     if contract is not None and not isinstance(contract, Input):  # of pictures the range may be left to guess
         _judge(seen, kept, contract)

@@ -82,7 +82,7 @@ class Manifest(Spec):
     def read(self, raw: Path | None) -> dict[str, _Row]:
         """The rows by name. Raises Refusal."""
         if raw is None or raw.is_file():
-            raise Refusal(f"{raw}: must be the folder that holds the manifest {self.file} and the pictures")
+            raise Refusal(f"{raw}: must be the folder that holds the manifest {self.file} and the samples")
         path = existing(existing(raw) / self.file)
         wanted = [*self._named_by(), *self.classes, *self.numbers, *([self.split] if self.split else [])]
         rows: dict[str, _Row] = {}

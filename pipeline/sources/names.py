@@ -70,7 +70,7 @@ def folder_of(raw: Path | None, name: str | None, field: str) -> Path:
     root = existing(_given(raw))
     path = root if name is None else existing(root / name)
     if not path.is_dir():
-        raise Refusal(f"{path}: is no folder; give the folder that holds the pictures (source.{field})")
+        raise Refusal(f"{path}: is no folder; give the folder that holds the samples (source.{field})")
     if not path.resolve().is_relative_to(root.resolve()):
         raise Refusal(f"{path}: is a link that leaves {root}; give the folder itself as the raw path")
     return path
