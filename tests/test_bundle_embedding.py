@@ -204,10 +204,6 @@ def test_several_processes_give_the_same_bytes_as_one(inside: Call, monkeypatch:
             "--input empty: no picture in it that could be emb",
         ),
         (
-            ("--bundle", "b", "--input", "b/card.json", "--output", "v.npy"),
-            "--input b/card.json: no picture in it that could be embedded (kept 0 of 1; 1 refused: ",
-        ),
-        (
             ("--bundle", "b", "--input", "junk.tar", "--output", "v.npy"),
             "junk.tar: not a tar, tar.gz or zip, or damaged from its start (",
         ),
@@ -245,6 +241,14 @@ def test_one_file_alone_is_embedded_as_in_its_folder(inside: Call) -> None:
     told = "one.npy: holds the query alone, so there is nothing to find; embed more beside it"
     for query in (str(file), file.name):
         assert inside("search", *options, query) == (1, [told])
+
+
+def test_one_file_that_is_no_sample_is_one_line_and_its_ledger(inside: Call) -> None:
+    code, lines = embed(inside, "b/card.json")
+    assert (code, len(lines)) == (1, 1)
+    assert lines[0].startswith("--input b/card.json: no picture in it that could be embedded (kept 0 of 1; 1 refused: ")
+    assert ledger()["seen"] == 1
+    assert not Path("v.npy").exists()
 
 
 def test_a_bundle_without_a_projection_has_no_z_to_write(inside: Call) -> None:
