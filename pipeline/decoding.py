@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.intake import Lost, Work
+from pipeline.intake import FAULTS, Lost, Work, lost
 from pipeline.modalities import Modality
-from pipeline.samples import Unreadable, Values
-from pipeline.spec import Refusal
+from pipeline.samples import Values
 
 
 def on_canvases(work: list[Work], canvas: Modality) -> list[Values | Lost]:
@@ -19,9 +18,5 @@ def _on_canvas(content: bytes | Path, array: bool, canvas: Modality) -> Values |
     try:
         raw = content if isinstance(content, bytes) else content.read_bytes()
         return canvas.raw(raw, array)
-    except Unreadable as fault:
-        return Lost(fault.reason, fault.detail)
-    except OSError as error:
-        return Lost("cannot be opened", str(error.strerror))
-    except Refusal as fault:
-        return Lost("wrong channels", str(fault))
+    except FAULTS as fault:
+        return lost(fault)

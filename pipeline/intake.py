@@ -62,6 +62,7 @@ class Lost:
 
 
 Outcome = Kept | Lost
+FAULTS = (Unreadable, OSError, Refusal)
 Work = tuple[bytes | Path, bool]
 """A record's content, and whether it is an .npy of a source."""
 Found = TypeVar("Found")
@@ -72,6 +73,15 @@ class _Chunk:
     items: list[Item] = field(default_factory=list)
     work: list[Work] = field(default_factory=list)
     bytes: int = 0
+
+
+def lost(fault: Unreadable | OSError | Refusal) -> Lost:
+    """What a fault of reading a raw sample is in the ledger; ``FAULTS`` are all there are."""
+    if isinstance(fault, Unreadable):
+        return Lost(fault.reason, fault.detail)
+    if isinstance(fault, OSError):
+        return Lost("cannot be opened", str(fault.strerror))
+    return Lost("wrong channels", str(fault))
 
 
 def take(content: bytes | Path, array: bool, canvas: Modality) -> Outcome:
@@ -85,12 +95,8 @@ def take(content: bytes | Path, array: bool, canvas: Modality) -> Outcome:
     try:
         raw = _read(content) if isinstance(content, Path) else content
         found = canvas.take(raw, array)
-    except Unreadable as fault:
-        return Lost(fault.reason, fault.detail)
-    except OSError as error:
-        return Lost("cannot be opened", str(error.strerror))
-    except Refusal as fault:
-        return Lost("wrong channels", str(fault))
+    except FAULTS as fault:
+        return lost(fault)
     whole = isinstance(content, Path) and found.stored is None
     stored = raw if whole else found.stored
     moments = np.asarray(found.moments, np.float64).tobytes()

@@ -29,7 +29,6 @@ from pipeline.reduction import reduced
 from pipeline.samplers import Beside, Queue
 from pipeline.space import LatentSpace
 from pipeline.state import State
-from pipeline.targets import Momentum
 
 Model = Callable[[Tensor], tuple[Tensor, Tensor]]
 KEYS = -1
@@ -180,11 +179,6 @@ def measure(
 def wide(z: Tensor) -> Tensor:
     """Float32 or better: the loss is never computed in half a type."""
     return z.to(torch.promote_types(z.dtype, torch.float32))
-
-
-def momentum_of(space: LatentSpace) -> Momentum | None:
-    """The space's momentum target; None where it has none."""
-    return space.target if isinstance(space.target, Momentum) else None
 
 
 def _plain(temperature: Tensor | float | None) -> float:

@@ -16,9 +16,11 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pipeline.check.findings import Finding
 from pipeline.check.ground import prepare
 from pipeline.check.judged import judge
 from pipeline.check.losses import loss_findings
@@ -56,6 +58,7 @@ TRIED: dict[str, Any] = {
     "time_reversal, always": TimeReversal(probability=1.0),
 }
 LABELS = ("digit", "speaker")
+KINDS = ("erased", "merged", "transported")
 
 
 def checked(data: Path, folder: Path) -> list[dict[str, Any]]:
@@ -67,28 +70,38 @@ def checked(data: Path, folder: Path) -> list[dict[str, Any]]:
     for name, invariance in TRIED.items():
         found = list(loss_findings(ground, judge(ground, [invariance], together=False), invariance.kind, None, LABELS))
         for label in LABELS:
-            row: dict[str, Any] = {"invariance": name, "label": label}
-            for each in found:
-                if each.preserved == label and each.figure is not None:
-                    row[each.finding] = [round(value, 3) for value in (each.figure, each.low or 0, each.high or 0)]
-                    row[f"{each.finding} verdict"] = each.verdict
+            row = {"invariance": name, "label": label, **figures(found, label)}
             rows.append(row)
             print(row, flush=True)
     return rows
 
 
+def figures(found: Sequence[Finding], label: str) -> dict[str, Any]:
+    """What findings say of a label: by kind the figure with its interval, and the verdict."""
+    row: dict[str, Any] = {}
+    for each in found:
+        if each.preserved == label and each.figure is not None:
+            row[each.finding] = [round(value, 3) for value in (each.figure, each.low or 0, each.high or 0)]
+            row[f"{each.finding} verdict"] = each.verdict
+    return row
+
+
+def cells(row: dict[str, Any]) -> str:
+    """The figures of a row as cells of a table, in the order of ``KINDS``."""
+    written = []
+    for kind in KINDS:
+        value = row.get(kind)
+        shown = "" if value is None else f"{value[0]:.2f} ({value[1]:.2f} to {value[2]:.2f}): "
+        written.append(shown + str(row.get(f"{kind} verdict", "")))
+    return " | ".join(written)
+
+
 def table(found: dict[str, Any]) -> str:
     """All rows as markdown."""
-    kinds = ("erased", "merged", "transported")
     lines = ["Left of what a cheap probe reads (1: all, 0: chance), with 95 % intervals.", ""]
-    lines += [f"| invariance | label | {' | '.join(kinds)} |", "|---|---|---|---|---|"]
+    lines += [f"| invariance | label | {' | '.join(KINDS)} |", "|---|---|---|---|---|"]
     for row in found["check"]:
-        cells = []
-        for kind in kinds:
-            value = row.get(kind)
-            shown = "" if value is None else f"{value[0]:.2f} ({value[1]:.2f} to {value[2]:.2f}): "
-            cells.append(shown + str(row.get(f"{kind} verdict", "")))
-        lines.append(f"| {row['invariance']} | {row['label']} | {' | '.join(cells)} |")
+        lines.append(f"| {row['invariance']} | {row['label']} | {cells(row)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -41,6 +41,7 @@ from pipeline.spec import read_spec
 from pipeline.specification import Specification
 from pipeline.views import draw_view
 from pipeline.views.audio import NoiseAtSnr, Pitch
+from tests.benchmarks.spoken_digits import KINDS, cells, figures
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "specs" / "examples"
@@ -263,13 +264,10 @@ def checked(clips: Clips, labels: Labels, names: dict[str, tuple[str, ...]]) -> 
             pitch = Pitch(semitones=semitones)
             found = list(loss_findings(ground, judge(ground, [pitch]), "pitch", None, LABELS))
             for label in LABELS:
-                row: dict[str, Any] = {"semitones": semitones, "label": label}
-                for one in found:
-                    if one.preserved == label and one.figure is not None:
-                        row["before"] = one.details["before"]
-                        row[one.finding] = [round(value, 3) for value in (one.figure, one.low or 0, one.high or 0)]
-                        row[f"{one.finding} verdict"] = one.verdict
-                rows.append(row)
+                before = [
+                    each.details["before"] for each in found if each.preserved == label and each.figure is not None
+                ]
+                rows.append({"semitones": semitones, "label": label, "before": before[-1], **figures(found, label)})
         return rows
 
 
@@ -288,23 +286,15 @@ def table(found: dict[str, Any]) -> str:
     lines += [f"| clips | label | read from | as it is | {strengths} |", "|---|---|---|---|---|---|---|"]
     for name, each in found.items():
         for row in each["cues"]:
-            cells = [row["label"], row["cue"], shown(row["plain"])]
+            read = [row["label"], row["cue"], shown(row["plain"])]
             for semitones in SEMITONES:
-                cells.append(f"{shown(row[f'transported {semitones}'])}, {shown(row[f'erased {semitones}'])}")
-            lines.append(f"| {name} | {' | '.join(cells)} |")
-    kinds = ("erased", "merged", "transported")
+                read.append(f"{shown(row[f'transported {semitones}'])}, {shown(row[f'erased {semitones}'])}")
+            lines.append(f"| {name} | {' | '.join(read)} |")
     lines += ["", "What the check says (left of what a cheap probe reads above chance, with 95 % intervals).", ""]
-    lines += [f"| clips | pitch | label | read as it is | {' | '.join(kinds)} |", "|---|---|---|---|---|---|---|"]
+    lines += [f"| clips | pitch | label | read as it is | {' | '.join(KINDS)} |", "|---|---|---|---|---|---|---|"]
     for name, each in found.items():
         for row in each["check"]:
-            cells = []
-            for kind in kinds:
-                value = row.get(kind)
-                told = "" if value is None else f"{value[0]:.2f} ({value[1]:.2f} to {value[2]:.2f}): "
-                cells.append(told + str(row.get(f"{kind} verdict", "")))
-            lines.append(
-                f"| {name} | {row['semitones']} | {row['label']} | {row['before']:.2f} | {' | '.join(cells)} |"
-            )
+            lines.append(f"| {name} | {row['semitones']} | {row['label']} | {row['before']:.2f} | {cells(row)} |")
     return "\n".join(lines) + "\n"
 
 
