@@ -15,18 +15,8 @@ CLOCKS = (
 EPISODES = (
     *("episode", "episode_id", "episode_index", "trajectory", "trajectory_id", "trial", "trial_id", "run", "run_id"),
     *("sequence", "sequence_id", "series", "series_id", "recording", "recording_id", "session", "session_id"),
-    *(
-        "segment",
-        "segment_id",
-        "window_id",
-        "sample_id",
-        "unit",
-        "unit_id",
-        "id",
-        "subject",
-        "subject_id",
-        "patient_id",
-    ),
+    *("segment", "segment_id", "window_id", "sample_id", "unit", "unit_id"),
+    *("id", "subject", "subject_id", "patient_id"),
 )
 """names of columns, in small letters, that tell episodes apart, the likeliest first"""
 SECONDS = ("t", "time", "times", "timestamp", "timestamps", "seconds")
